@@ -1,0 +1,110 @@
+"""The blocking flavour: the same names as :mod:`acemq_amqp`, without ``await``.
+
+Handlers run on worker threads; any thread may publish. Heartbeats are kept by an I/O
+thread of the connection, whatever handlers do.
+"""
+
+from __future__ import annotations
+
+from acemq_amqp.ack import Ack, Handler, accept, in_progress, park, reject, retry
+from acemq_amqp.blocking.connecting import connect
+from acemq_amqp.blocking.connection import Connection, Consumer, Delivery, Publisher
+from acemq_amqp.core.catalogue import Difference
+from acemq_amqp.core.health import HealthReport, HealthStatus, aggregate_health
+from acemq_amqp.core.observer import Metrics, Observer
+from acemq_amqp.core.publisher import Publication
+from acemq_amqp.core.publishing import PublishResult
+from acemq_amqp.envelope import Envelope
+from acemq_amqp.errors import (
+    AccessRefused,
+    AceMQError,
+    AuthenticationRefused,
+    BatchError,
+    BrokerError,
+    BrokerTimeout,
+    CannotConnect,
+    ConfigurationError,
+    ConnectionLost,
+    ConsumerEnded,
+    DeclarationMismatch,
+    DecodeError,
+    EncodeError,
+    FatalError,
+    HandlerError,
+    MessageError,
+    NotFound,
+    PublishError,
+    PublishingPaused,
+    PublishRefused,
+    PublishUnknown,
+    StoreError,
+)
+from acemq_amqp.message import Message
+from acemq_amqp.naming import (
+    DEAD_LETTER_EXCHANGE,
+    RETRY_EXCHANGE,
+    dead_letter_queue,
+    parked_queue,
+    retry_queue,
+)
+from acemq_amqp.retention import StreamRetention
+from acemq_amqp.retry import RetryPolicy, exponential_retry, fixed_retry, no_retry
+from acemq_amqp.topology import Topology
+
+__all__ = [
+    "DEAD_LETTER_EXCHANGE",
+    "RETRY_EXCHANGE",
+    "AccessRefused",
+    "AceMQError",
+    "Ack",
+    "AuthenticationRefused",
+    "BatchError",
+    "BrokerError",
+    "BrokerTimeout",
+    "CannotConnect",
+    "ConfigurationError",
+    "Connection",
+    "ConnectionLost",
+    "Consumer",
+    "ConsumerEnded",
+    "DeclarationMismatch",
+    "DecodeError",
+    "Delivery",
+    "Difference",
+    "EncodeError",
+    "Envelope",
+    "FatalError",
+    "Handler",
+    "HandlerError",
+    "HealthReport",
+    "HealthStatus",
+    "Message",
+    "MessageError",
+    "Metrics",
+    "NotFound",
+    "Observer",
+    "Publication",
+    "PublishError",
+    "PublishRefused",
+    "PublishResult",
+    "PublishUnknown",
+    "Publisher",
+    "PublishingPaused",
+    "RetryPolicy",
+    "StoreError",
+    "StreamRetention",
+    "Topology",
+    "accept",
+    "aggregate_health",
+    "connect",
+    "dead_letter_queue",
+    "exponential_retry",
+    "fixed_retry",
+    "in_progress",
+    "no_retry",
+    "park",
+    "parked_queue",
+    "reject",
+    "retry",
+    "retry_queue",
+]

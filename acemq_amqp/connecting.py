@@ -1,0 +1,134 @@
+"""Opening a connection in the async flavour."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from types import TracebackType
+from typing import Any
+
+from acemq_amqp.codec import Codec
+from acemq_amqp.core import connection as core
+from acemq_amqp.core.observer import Observer
+from acemq_amqp.core.options import Options, checked_options
+from acemq_amqp.core.ports import Transport, Work
+from acemq_amqp.durations import Duration
+from acemq_amqp.flavours.tasks import TaskWork
+from acemq_amqp.retry import RetryPolicy
+
+_MIB = 1024 * 1024
+Interceptors = Callable[..., Any] | Sequence[Callable[..., Any]]
+
+
+class Connection(core.Connection):
+    """A connection to a broker that comes back by itself.
+
+    Publishers and consumers made from it live as long as it does. Made by :func:`connect`.
+    """
+
+    @classmethod
+    async def open(cls, url: str | Sequence[str], **options: Any) -> Connection:
+        """The same as :func:`connect`, awaitable."""
+        return await connect(url, **options)
+
+
+class Connecting:
+    """A connection to be: ``await`` it, or use it with ``async with``."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._connection: Connection | None = None
+
+    def __await__(self) -> Generator[Any, None, Connection]:
+        return self._open().__await__()
+
+    async def __aenter__(self) -> Connection:
+        self._connection = await self._open()
+        return self._connection
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._connection is not None:
+            await self._connection.close()
+
+    async def _open(self) -> Connection:
+        work = TaskWork()
+        connection = Connection(work, _transport(self._options, work), self._options)
+        await connection.establish()
+        return connection
+
+
+def connect(
+    url: str | Sequence[str],
+    *,
+    codec: Codec | None = None,
+    origin: str | None = None,
+    retry: RetryPolicy | None = None,
+    prefetch: int = 20,
+    max_outstanding: int = 1000,
+    max_outstanding_bytes: int = 64 * _MIB,
+    max_message_size: int | None = None,
+    timeout: Duration = 10.0,
+    retry_unknown: bool = True,
+    connect_timeout: Duration = 30.0,
+    fail_fast: bool = False,
+    on_publish: Interceptors = (),
+    on_consume: Interceptors = (),
+    observer: Observer | None = None,
+) -> Connecting:
+    """Opens a connection that comes back by itself after every loss.
+
+    ``await`` it, or use it as ``async with``. Until ``connect_timeout`` the first connection is
+    tried again with growing waits; a wrong login or vhost is told at once.
+
+    :param url: ``amqp://``, ``amqps://`` or ``memory://``; or several brokers, tried in turn
+    :param codec: of publishers and consumers that name no other; JSON by default
+    :param origin: ``service@host`` written into every message; ``acemq@{hostname}`` by default
+    :param retry: of consumers that name no other; by default a failed message is dead-lettered
+    :param prefetch: unsettled deliveries of a consumer at most
+    :param max_outstanding: unconfirmed messages at most; a further send waits
+    :param max_outstanding_bytes: unconfirmed bytes at most; a larger message goes alone
+    :param max_message_size: bytes of a body; by default what the broker's version takes
+    :param timeout: seconds a send or a call to the broker may take
+    :param retry_unknown: send again, with the same id, what may or may not have been stored
+    :param connect_timeout: seconds for the first connection
+    :param fail_fast: raise after every address failed once
+    :param on_publish: interceptors of every publication: ``Publication -> Publication | None``
+    :param on_consume: wrappers of every handler: ``handler -> handler``, outermost first
+    :param observer: sees counts and durations, see :class:`Observer`
+    :raises ConfigurationError: at once, for options that cannot work
+    :raises AuthenticationRefused: when awaited: wrong login or vhost
+    :raises CannotConnect: when awaited: no broker in time
+    """
+    return Connecting(
+        checked_options(
+            url,
+            codec=codec,
+            origin=origin,
+            retry=retry,
+            prefetch=prefetch,
+            max_outstanding=max_outstanding,
+            max_outstanding_bytes=max_outstanding_bytes,
+            max_message_size=max_message_size,
+            timeout=timeout,
+            retry_unknown=retry_unknown,
+            connect_timeout=connect_timeout,
+            fail_fast=fail_fast,
+            on_publish=on_publish,
+            on_consume=on_consume,
+            observer=observer,
+        )
+    )
+
+
+def _transport(options: Options, work: Work) -> Transport:
+    if options.in_memory:
+        from acemq_amqp.transports.memory import MemoryTransport
+
+        return MemoryTransport(work)
+    from acemq_amqp.transports.aiopika import AioPikaTransport
+
+    return AioPikaTransport()

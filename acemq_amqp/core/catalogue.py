@@ -1,0 +1,121 @@
+"""What was declared through a connection, so that it can be declared again.
+
+A recovered connection gets all of it, bindings included, before any consumer: a
+rung whose queue is not bound when it expires would drop its messages.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from acemq_amqp.core.ports import Deadline, Link, Work
+from acemq_amqp.errors import BrokerError
+from acemq_amqp.topology import (
+    BindingDeclaration,
+    Declaration,
+    ExchangeDeclaration,
+    QueueDeclaration,
+    Topology,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One object that is not as a topology says.
+
+    :ivar subject: the declaration, in words
+    :ivar problem: ``missing``, ``not verifiable``, or the first argument that differs
+    """
+
+    subject: str
+    problem: str
+
+
+class Catalogue:
+    """The declarations of one connection, in order and without repeats."""
+
+    def __init__(self, work: Work) -> None:
+        self._lock = work.lock()
+        self._topology = Topology()
+
+    def remember(self, topology: Topology) -> None:
+        """Keeps it for recovery.
+
+        :raises ConfigurationError: it declares an object otherwise than before
+        """
+        with self._lock:
+            self._topology = self._topology + topology
+
+    def forget_queue(self, name: str) -> None:
+        """A queue that was deleted here is not brought back."""
+        with self._lock:
+            self._topology = _without(self._topology, name)
+
+    def plan(self) -> tuple[Declaration, ...]:
+        """Everything, in the order it has to be declared."""
+        return self._topology.plan()
+
+    def plan_for(self, queue: str) -> tuple[Declaration, ...]:
+        """The queue and its bindings, if it was declared here."""
+        steps = [step for step in self.plan() if _concerns(step, queue)]
+        owned = any(isinstance(step, QueueDeclaration) for step in steps)
+        return tuple(steps) if owned else ()
+
+    def declaration_of(self, queue: str) -> QueueDeclaration | None:
+        """How a queue was declared here."""
+        for step in self.plan():
+            if isinstance(step, QueueDeclaration) and step.name == queue:
+                return step
+        return None
+
+
+def _concerns(step: Declaration, queue: str) -> bool:
+    if isinstance(step, QueueDeclaration):
+        return step.name == queue
+    if isinstance(step, BindingDeclaration):
+        return step.destination == queue and not step.to_exchange
+    return False
+
+
+def _without(topology: Topology, queue: str) -> Topology:
+    return Topology(
+        exchanges=topology.exchanges,
+        queues=tuple(step for step in topology.queues if not _concerns(step, queue)),
+        bindings=tuple(step for step in topology.bindings if not _concerns(step, queue)),
+    )
+
+
+async def declare_all(link: Link, steps: tuple[Declaration, ...], deadline: Deadline) -> None:
+    """Declares in order; the first failure is raised."""
+    for step in steps:
+        await link.declare(step, deadline)
+
+
+async def differences(link: Link, topology: Topology, deadline: Deadline) -> list[Difference]:
+    """Compares a topology with the broker, and creates nothing.
+
+    What exists is declared equally, which the broker refuses where an argument differs.
+    Bindings cannot be looked up over AMQP.
+    """
+    found: list[Difference] = []
+    for step in topology.plan():
+        problem = await _problem(link, step, deadline)
+        if problem:
+            found.append(Difference(str(step), problem))
+    return found
+
+
+async def _problem(link: Link, step: Declaration, deadline: Deadline) -> str:
+    if isinstance(step, BindingDeclaration):
+        return "not verifiable over AMQP"
+    if isinstance(step, ExchangeDeclaration):
+        exists = await link.look_up_exchange(step.name, deadline)
+    else:
+        exists = await link.look_up_queue(step.name, deadline) is not None
+    if not exists:
+        return "missing"
+    try:
+        await link.declare(step, deadline)
+    except BrokerError as failure:
+        return str(failure)
+    return ""

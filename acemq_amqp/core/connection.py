@@ -1,0 +1,438 @@
+"""A connection: the parts of the core put together, and the verbs that users have.
+
+Two links stand behind it. Consuming, declaring and looking up go over one; publishing,
+hops included, over another that is opened on first use, since a broker with an alarm
+stops reading from whoever publishes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from acemq_amqp.ack import Handler
+from acemq_amqp.codec import Codec
+from acemq_amqp.core import checks
+from acemq_amqp.core.catalogue import Catalogue, Difference, declare_all, differences
+from acemq_amqp.core.consumer import Consumer, ConsumerSpec
+from acemq_amqp.core.health import HealthReport, HealthStatus
+from acemq_amqp.core.keeper import Keeper
+from acemq_amqp.core.observer import Observing
+from acemq_amqp.core.options import Options
+from acemq_amqp.core.outgoing import Sending, checked_name
+from acemq_amqp.core.ports import Link, QueueState, Transport, Work
+from acemq_amqp.core.publisher import Publisher
+from acemq_amqp.core.publishing import Publishing
+from acemq_amqp.core.pulling import Delivery
+from acemq_amqp.core.settling import Settler
+from acemq_amqp.core.supervisor import Supervisor
+from acemq_amqp.core.window import Window
+from acemq_amqp.durations import Duration, seconds
+from acemq_amqp.errors import BrokerError, ConfigurationError, NotFound
+from acemq_amqp.retry import RetryPolicy
+from acemq_amqp.topology import Topology
+
+log = logging.getLogger("acemq_amqp")
+
+#: A consumer past its deadline still gets so long to close its channel, in seconds.
+_GRACE = 1.0
+_SINGLE_ACTIVE = "x-single-active-consumer"
+
+
+class Connection:
+    """A connection to a broker that comes back by itself. Made by :func:`acemq_amqp.connect`.
+
+    Publishers and consumers made from it live as long as it does.
+    """
+
+    def __init__(self, work: Work, transport: Transport, options: Options) -> None:
+        self._work = work
+        self._options = options
+        self._closed = False
+        self._endings = work.queue()
+        self._catalogue = Catalogue(work)
+        observing = Observing(options.observer)
+        self._observing = observing
+
+        def supervised(name: str, restore: Any, opened: Callable[[Link], None]) -> Supervisor:
+            return Supervisor(
+                work, transport, options.addresses, name=name, restore=restore, opened=opened
+            )
+
+        self._control = supervised("consuming", self._restore, self._opened)
+        self._sending = supervised("publishing", _nothing, lambda link: None)
+        self._publishing = Publishing(
+            work.clock,
+            self._sending,
+            self._control,
+            Window(work, options.max_outstanding, options.max_outstanding_bytes),
+            observing,
+            retry_unknown=options.retry_unknown,
+            max_message_size=options.max_message_size,
+        )
+        self._settler = Settler(work, self._sending, self._control, observing)
+        self._keeper = Keeper(work, self._control, self._catalogue, self._endings.put)
+        self._on_publish = tuple(work.bind(each, inline=True) for each in options.on_publish)
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else self._control.state.value
+        return f"Connection({state}, {len(self.consumers)} consumers)"
+
+    # ------------------------------------------------------------ what it is
+
+    @property
+    def codec(self) -> Codec:
+        """The codec of publishers and consumers that name no other."""
+        return self._options.codec
+
+    @property
+    def origin(self) -> str:
+        """``service@host``, written into every message."""
+        return self._options.origin
+
+    @property
+    def retry(self) -> RetryPolicy:
+        """The policy of consumers that name no other."""
+        return self._options.retry
+
+    @property
+    def consumers(self) -> tuple[Consumer, ...]:
+        """The consumers that have not stopped."""
+        return tuple(self._keeper.consumers)
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed here."""
+        return self._closed
+
+    @property
+    def blocked(self) -> bool:
+        """Whether the broker has paused publishing."""
+        return self.blocked_reason is not None
+
+    @property
+    def blocked_reason(self) -> str | None:
+        """The broker's words while it has paused publishing, else None."""
+        link = self._sending.link
+        return None if link is None else link.blocked_reason
+
+    @property
+    def outstanding(self) -> int:
+        """Messages handed over and not confirmed yet."""
+        return self._publishing.window.count
+
+    # ------------------------------------------------------------ publishing, consuming
+
+    def publisher(
+        self,
+        exchange: str = "",
+        routing_key: str = "",
+        *,
+        codec: Codec | None = None,
+        persistent: bool = True,
+        mandatory: bool | None = None,
+    ) -> Publisher:
+        """A publisher to one place. Costs nothing and needs no closing.
+
+        :param exchange: ``""`` addresses queues by name
+        :param mandatory: whether a message that no queue takes is an error; by default it is
+            when queues are addressed, and is told by ``PublishResult.routed`` otherwise
+        :raises ConfigurationError: a name that cannot travel
+        """
+        checked_name(exchange, "an exchange name")
+        checked_name(routing_key, "a routing key")
+        sending = Sending(
+            exchange,
+            self.codec if codec is None else checks.checked_codec(codec),
+            self.origin,
+            bool(persistent),
+        )
+        return Publisher(
+            self._publishing,
+            self._work.clock,
+            sending,
+            routing_key,
+            mandatory=not exchange if mandatory is None else bool(mandatory),
+            timeout=self._options.timeout,
+            interceptors=self._on_publish,
+        )
+
+    async def consume(
+        self,
+        queue: str,
+        handler: Handler,
+        *,
+        codec: Codec | None = None,
+        retry: RetryPolicy | None = None,
+        prefetch: int | None = None,
+        concurrency: int = 1,
+        tag: str = "",
+        args: Any = None,
+        declare: bool = True,
+        single_active: bool = False,
+        max_deliveries: int = 10,
+        spill: bool = True,
+        inline: bool = False,
+    ) -> Consumer:
+        """Hands the messages of a queue to a handler, until closed.
+
+        A handler returns ``accept()``, ``retry()``, ``reject()``, ``park()``, or None for accept;
+        an exception means ``retry``. Failed messages are tried again as ``retry`` says, then
+        dead-lettered to ``{queue}.dlq``; what cannot be decoded is parked in ``{queue}.parked``.
+
+        :param prefetch: unsettled deliveries at most; the connection's by default
+        :param concurrency: handlers that run at once
+        :param tag: what the broker calls the consumer; its own choice by default
+        :param args: consumer arguments, such as ``x-priority``
+        :param declare: declare the queues a failed message goes to
+        :param single_active: the queue has a single active consumer; checked by an equal declare
+        :param max_deliveries: park a message that was delivered so often without an answer
+        :param spill: waits past half the prefetch go to a queue of the broker
+        :param inline: keep a plain function on the event loop (async flavour)
+        :raises ConfigurationError: parameters that do not go together
+        :raises NotFound: there is no such queue
+        :raises DeclarationMismatch: the queue or a failure queue exists with other arguments
+        """
+        self._open_only()
+        places, workers = checks.prefetch_and_concurrency(
+            self._options.prefetch if prefetch is None else prefetch, concurrency
+        )
+        spec = ConsumerSpec(
+            checked_name(queue, "a queue name"),
+            self.codec if codec is None else checks.checked_codec(codec),
+            self.retry if retry is None else checks.checked_retry(retry),
+            places,
+            workers,
+            checked_name(tag, "a consumer tag"),
+            checks.checked_arguments(args),
+            bool(declare),
+            bool(single_active) or self._declared_single_active(queue),
+            checks.whole(max_deliveries, "max_deliveries"),
+            bool(spill) and not single_active,
+        )
+        call = self._work.bind(self._wrapped(handler), inline=inline)
+        deadline = self._deadline()
+        if single_active:
+            await self._declare_single_active(queue, deadline)
+        consumer = Consumer(
+            spec, call, self._work, self._settler, self._observing, self._keeper
+        )
+        await self._keeper.start(consumer, deadline)
+        return consumer
+
+    def _wrapped(self, handler: Any) -> Any:
+        self._work.bind(handler)  # refused here, before an interceptor hides what it is
+        for interceptor in reversed(self._options.on_consume):
+            handler = interceptor(handler)
+        return handler
+
+    def _declared_single_active(self, queue: str) -> bool:
+        declared = self._catalogue.declaration_of(queue)
+        return declared is not None and declared.arguments.get(_SINGLE_ACTIVE) is True
+
+    async def _declare_single_active(self, queue: str, deadline: float) -> None:
+        declared = self._catalogue.declaration_of(queue)
+        if declared is None:
+            step = Topology().queue(queue, single_active=True).queues[0]
+        else:
+            step = dataclasses.replace(
+                declared, arguments={**declared.arguments, _SINGLE_ACTIVE: True}
+            )
+        await (await self._control.connected(deadline)).declare(step, deadline)
+
+    # ------------------------------------------------------------ topology
+
+    async def declare(self, topology: Topology) -> None:
+        """Declares everything in a topology, and again after every lost connection.
+
+        :raises DeclarationMismatch: an object exists with other arguments
+        """
+        if not isinstance(topology, Topology):
+            raise ConfigurationError(
+                f"acemq: declare wants a Topology, got a {type(topology).__name__}; start with "
+                "Topology().queue(...)"
+            )
+        deadline = self._deadline()
+        link = await self._control.connected(deadline)
+        await declare_all(link, topology.plan(), deadline)
+        self._catalogue.remember(topology)
+
+    async def verify(self, topology: Topology) -> list[Difference]:
+        """Compares a topology with the broker; an empty list means equal. Creates nothing."""
+        deadline = self._deadline()
+        return await differences(await self._control.connected(deadline), topology, deadline)
+
+    async def queue_exists(self, queue: str) -> bool:
+        """Whether the broker has it."""
+        return await self._state(queue) is not None
+
+    async def message_count(self, queue: str) -> int:
+        """Messages that are ready in it.
+
+        :raises NotFound: there is no such queue
+        """
+        state = await self._state(queue)
+        if state is None:
+            raise _no_queue(queue)
+        return state.messages
+
+    async def delete_queue(self, queue: str) -> int:
+        """Deletes it with its messages, whose number is returned. 0 where it did not exist."""
+        deadline = self._deadline()
+        link = await self._control.connected(deadline)
+        self._catalogue.forget_queue(queue)
+        return await link.delete_queue(queue, deadline)
+
+    async def purge(self, queue: str) -> int:
+        """Drops the ready messages in it, and returns how many.
+
+        :raises NotFound: there is no such queue
+        """
+        deadline = self._deadline()
+        return await (await self._control.connected(deadline)).purge_queue(queue, deadline)
+
+    async def pull(self, queue: str) -> Delivery | None:
+        """Takes one message, undecoded; None where the queue is empty.
+
+        :raises NotFound: there is no such queue
+        """
+        deadline = self._deadline()
+        arrival = await (await self._control.connected(deadline)).pull(queue, deadline)
+        return None if arrival is None else Delivery(queue, arrival)
+
+    async def _state(self, queue: str) -> QueueState | None:
+        deadline = self._deadline()
+        return await (await self._control.connected(deadline)).look_up_queue(queue, deadline)
+
+    # ------------------------------------------------------------ health, stopping
+
+    async def health(self, timeout: Duration = 3.0) -> HealthReport:
+        """Asks the broker something within a deadline, and compares what is with what should be."""
+        problems: list[str] = []
+        limit = self._work.clock.monotonic() + seconds(timeout, "timeout")
+        try:
+            link = await self._control.connected(limit)
+            await link.look_up_exchange("amq.direct", limit)
+        except BrokerError as failure:
+            problems.append(str(failure))
+        status = HealthStatus.DOWN if problems else HealthStatus.UP
+        consumers = self.consumers
+        missing = [consumer.queue for consumer in consumers if not consumer.running]
+        if missing:
+            problems.append(f"not consuming: {', '.join(missing)}")
+        blocked = self.blocked_reason
+        if blocked is not None:
+            problems.append(f"publishing is paused: {blocked}")
+        stalled = tuple(each.queue for each in consumers if each.stalled)
+        if stalled:
+            problems.append(f"every delivery waits to be settled: {', '.join(stalled)}")
+        if problems and status is HealthStatus.UP:
+            status = HealthStatus.DEGRADED
+        return HealthReport(
+            status,
+            tuple(problems),
+            len(consumers),
+            len(consumers) - len(missing),
+            blocked,
+            stalled,
+            self._control.recoveries + self._sending.recoveries,
+        )
+
+    async def run(self) -> None:
+        """Works until SIGTERM or SIGINT, then drains and closes; a second signal forces.
+
+        :raises ConsumerEnded: a consumer was ended by the broker and could not be brought back
+        """
+        with self._work.signals(self._signalled):
+            ending = await self._endings.get()
+            await self.close()
+        if isinstance(ending, BrokerError):
+            raise ending
+
+    def _signalled(self) -> None:
+        if self._closed:
+            self._hurry()
+        self._endings.put(None)
+
+    def _hurry(self) -> None:
+        log.warning("acemq: a second signal: not waiting for handlers any longer")
+        for consumer in self.consumers:
+            consumer.hurry()
+        self._control.abort()
+        self._sending.abort()
+
+    async def close(self, timeout: Duration = 20.0) -> bool:
+        """Stops consumers, waits for running handlers and for confirms, and closes.
+
+        :param timeout: seconds for all of it
+        :returns: whether everything ended in time; what did not is left to the broker
+        """
+        limit = self._work.clock.monotonic() + seconds(timeout, "timeout")
+        if any(consumer.handling_here for consumer in self.consumers):
+            self._work.spawn(self._close(limit), "acemq-closing")
+            return False
+        return await self._work.finish(self._close(limit))
+
+    async def _close(self, limit: float) -> bool:
+        self._closed = True
+        consumers = self.consumers
+        closing = [
+            self._work.spawn(each.close_by(limit), f"acemq-{each.queue}-closing")
+            for each in consumers
+        ]
+        ended = all([await task.join(limit + _GRACE) for task in closing])
+        in_time = ended and all(each.in_time for each in consumers)
+        in_time = await self._publishing.flushed(limit) and in_time
+        await self._keeper.close(limit)
+        await self._settler.close(limit)
+        await self._sending.close(limit)
+        await self._control.close(limit)
+        self._work.stop()
+        self._endings.put(None)
+        return in_time
+
+    async def establish(self) -> None:
+        """Makes the first link. Called once, by ``connect``."""
+        limit = self._work.clock.monotonic() + self._options.connect_timeout
+        try:
+            await self._control.open(limit, fail_fast=self._options.fail_fast)
+        except BaseException:
+            self._work.stop()
+            raise
+
+    async def __aenter__(self) -> Connection:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    # ------------------------------------------------------------ inside
+
+    async def _restore(self, link: Link) -> None:
+        await declare_all(link, self._catalogue.plan(), self._deadline())
+
+    def _opened(self, link: Link) -> None:
+        self._keeper.link_opened(link)
+
+    def _deadline(self) -> float:
+        return self._work.clock.monotonic() + self._options.timeout
+
+    def _open_only(self) -> None:
+        if self._closed:
+            raise ConfigurationError("acemq: this connection is closed; open a new one")
+
+
+async def _nothing(link: Link) -> None:
+    """Publishing restores nothing: its channel and confirm mode belong to the link."""
+
+
+def _no_queue(queue: str) -> NotFound:
+    return NotFound(f"acemq: there is no queue {queue!r}; declare it first", code=404)

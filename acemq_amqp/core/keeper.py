@@ -1,0 +1,149 @@
+"""The keeper: brings consumers back after a lost connection or a cancel by the broker.
+
+One loop for a connection. A consumer whose queue is gone is attached again when the
+queue is back; a queue declared here is declared again; and when neither helps in
+time the consumer ends with an error. It never goes quiet.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+
+from acemq_amqp.core.catalogue import Catalogue, declare_all
+from acemq_amqp.core.consumer import Consumer
+from acemq_amqp.core.ports import Link, Subscription, Task, Work
+from acemq_amqp.core.supervisor import Supervisor, backoff
+from acemq_amqp.errors import BrokerError, ConnectionLost, ConsumerEnded, DeclarationMismatch
+
+log = logging.getLogger("acemq_amqp")
+
+#: A missing queue may come back in this time before its consumer ends.
+_PATIENCE = 30.0
+_ATTACH_TIME = 10.0
+#: How often a replaced channel is asked whether its last delivery is settled; seconds.
+_LOOK_AGAIN = 1.0
+
+
+class Keeper:
+    """Watches the consumers of one connection."""
+
+    def __init__(
+        self,
+        work: Work,
+        control: Supervisor,
+        catalogue: Catalogue,
+        gave_up: Callable[[BrokerError], None],
+    ) -> None:
+        self._work = work
+        self._control = control
+        self._catalogue = catalogue
+        self._gave_up = gave_up
+        self._inbox = work.queue()
+        self._task: Task | None = None
+        self._tries: dict[Consumer, tuple[int, float]] = {}
+        self.consumers: list[Consumer] = []
+
+    async def start(self, consumer: Consumer, deadline: float) -> None:
+        """Attaches a new consumer in the caller's own time, then keeps it.
+
+        :raises BrokerError: it could not be attached; nothing is left of it
+        """
+        try:
+            await consumer.attach(await self._control.connected(deadline), deadline)
+        except BaseException:
+            await consumer.close(0.0)
+            raise
+        self.consumers.append(consumer)
+        if self._task is None:
+            self._task = self._work.spawn(self._run(), "acemq-keeper")
+        if not consumer.running:  # its link was lost before the list knew it
+            self._inbox.put(consumer)
+
+    async def close(self, deadline: float) -> None:
+        """Ends the loop."""
+        if self._task is not None:
+            self._inbox.put(None)
+            if not await self._task.join(deadline):
+                self._task.cancel()
+
+    # ------------------------------------------------------------ told by others
+
+    def link_opened(self, link: Link) -> None:
+        """A new link: every consumer has to be attached to it."""
+        for consumer in list(self.consumers):
+            self._inbox.put(consumer)
+
+    def ended(self, consumer: Consumer, error: BrokerError) -> None:
+        """The broker ended a subscription while its connection goes on."""
+        if not isinstance(error, ConnectionLost):
+            log.warning("acemq: the consumer of %s was ended: %s", consumer.queue, error)
+            self._inbox.put(consumer)
+
+    def closed(self, consumer: Consumer) -> None:
+        """A consumer has stopped for good."""
+        if consumer in self.consumers:
+            self.consumers.remove(consumer)
+        if consumer.error is not None:
+            self._gave_up(consumer.error)
+
+    def retired(self, subscription: Subscription) -> None:
+        """A subscription that another has replaced: its channel ends when it is settled."""
+        self._inbox.put(subscription)
+
+    # ------------------------------------------------------------ the loop
+
+    async def _run(self) -> None:
+        while (item := await self._inbox.get()) is not None:
+            if isinstance(item, Consumer):
+                await self._revive(item)
+            else:
+                await self._clear_away(item)
+
+    async def _clear_away(self, subscription: Subscription) -> None:
+        if not subscription.live:
+            return
+        if subscription.unsettled:
+            self._work.later(_LOOK_AGAIN, lambda: self._inbox.put(subscription))
+            return
+        with suppress(BrokerError):
+            await subscription.close(self._work.clock.monotonic() + _ATTACH_TIME)
+
+    async def _revive(self, consumer: Consumer) -> None:
+        link = self._control.link
+        if link is None or consumer.closed or consumer.running:
+            return  # an open link brings all of them here again
+        try:
+            await self._attach(consumer, link)
+            self._tries.pop(consumer, None)
+        except DeclarationMismatch as mismatch:
+            self._end(consumer, mismatch)
+        except BrokerError as failure:
+            self._later(consumer, failure)
+
+    async def _attach(self, consumer: Consumer, link: Link) -> None:
+        deadline = self._work.clock.monotonic() + _ATTACH_TIME
+        await declare_all(link, self._catalogue.plan_for(consumer.queue), deadline)
+        await consumer.attach(link, deadline)
+        log.info("acemq: the consumer of %s is back", consumer.queue)
+
+    def _later(self, consumer: Consumer, failure: BrokerError) -> None:
+        now = self._work.clock.monotonic()
+        tries, since = self._tries.get(consumer, (0, now))
+        if now - since > _PATIENCE and not isinstance(failure, ConnectionLost):
+            self._end(consumer, failure)
+            return
+        self._tries[consumer] = (tries + 1, since)
+        self._work.later(backoff(tries), lambda: self._inbox.put(consumer))
+
+    def _end(self, consumer: Consumer, failure: BrokerError) -> None:
+        self._tries.pop(consumer, None)
+        ended = ConsumerEnded(
+            f"acemq: the consumer of {consumer.queue!r} was ended by the broker and could not be "
+            f"brought back: {failure}; declare the queue again and start a new consumer",
+            code=failure.code,
+        )
+        ended.__cause__ = failure
+        log.error("%s", ended)
+        consumer.fail(ended)

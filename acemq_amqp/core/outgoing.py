@@ -1,0 +1,119 @@
+"""From a payload to bytes: what can be wrong with a message is found here, before the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from acemq_amqp.codec import Codec
+from acemq_amqp.core.ports import Outgoing
+from acemq_amqp.durations import Duration, milliseconds
+from acemq_amqp.envelope import Envelope
+from acemq_amqp.errors import AceMQError, ConfigurationError, EncodeError
+from acemq_amqp.fieldtable import HeaderTable
+from acemq_amqp.properties import Properties
+
+_LONGEST_NAME = 255
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """How one publisher sends: what its messages have in common."""
+
+    exchange: str
+    codec: Codec
+    origin: str
+    persistent: bool = True
+
+
+def checked_name(name: object, what: str) -> str:
+    """A name that fits a short string of AMQP.
+
+    :raises ConfigurationError: not text, or over 255 bytes
+    """
+    if not isinstance(name, str):
+        raise ConfigurationError(f"acemq: {what} has to be text, got {type(name).__name__}")
+    if len(name) > _LONGEST_NAME // 4 and len(name.encode()) > _LONGEST_NAME:
+        raise ConfigurationError(
+            f"acemq: {what} {name[:40]!r}... is over 255 bytes; AMQP carries no longer name"
+        )
+    return name
+
+
+def outgoing_of(
+    sending: Sending,
+    payload: Any,
+    routing_key: str,
+    *,
+    envelope: Envelope | None = None,
+    headers: Mapping[str, Any] | None = None,
+    reply_to: str = "",
+    priority: int | None = None,
+    expiration: Duration | None = None,
+) -> Outgoing:
+    """Checks and encodes one message.
+
+    :raises ConfigurationError: a header, property or name that cannot travel
+    :raises EncodeError: a payload that the codec cannot write
+    """
+    if envelope is None:
+        envelope = Envelope()
+    if headers:
+        envelope = envelope.with_(headers={**envelope.headers, **headers})
+    if not envelope.origin and sending.origin:
+        envelope = envelope.with_(origin=sending.origin)
+    properties = Properties(
+        content_type=sending.codec.content_type or None,
+        headers=HeaderTable.of(envelope.to_headers(routing_key)),
+        delivery_mode=2 if sending.persistent else 1,
+        message_id=checked_name(envelope.id, "a message id"),
+        reply_to=reply_to or None,
+        priority=_priority(priority),
+        expiration=None if expiration is None else _expiration(expiration),
+    )
+    return Outgoing(
+        sending.exchange,
+        checked_name(routing_key, "a routing key"),
+        envelope.id,
+        properties.encode(),
+        _encoded(sending.codec, payload),
+    )
+
+
+def _encoded(codec: Codec, payload: Any) -> bytes:
+    try:
+        body = codec.encode(payload)
+    except AceMQError:
+        raise
+    except Exception as failure:
+        raise EncodeError(
+            f"acemq: {codec!r} could not encode a {type(payload).__name__}: {failure}; "
+            "nothing was sent"
+        ) from failure
+    if not isinstance(body, (bytes, bytearray, memoryview)):
+        raise EncodeError(
+            f"acemq: {codec!r} gave {type(body).__name__} where bytes were expected; "
+            "mend its encode()"
+        )
+    return bytes(body)
+
+
+def _priority(priority: int | None) -> int | None:
+    if priority is None:
+        return None
+    if isinstance(priority, bool) or not isinstance(priority, int) or not 0 <= priority <= 255:
+        raise ConfigurationError(
+            f"acemq: a priority is a whole number from 0 to 255, got {priority!r}"
+        )
+    return priority
+
+
+def _expiration(expiration: Duration) -> str:
+    whole = milliseconds(expiration, "expiration")
+    if whole < 1:
+        raise ConfigurationError(
+            f"acemq: an expiration is at least 1 ms, got {expiration!r}; the broker would drop "
+            "the message at once"
+        )
+    return str(whole)

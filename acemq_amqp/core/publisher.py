@@ -1,0 +1,158 @@
+"""A publisher: where to, in which codec, and whether a message must find a queue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from acemq_amqp.core.outgoing import Sending, outgoing_of
+from acemq_amqp.core.ports import Call, Clock, Outgoing
+from acemq_amqp.core.publishing import Publishing, PublishResult
+from acemq_amqp.durations import Duration
+from acemq_amqp.envelope import Envelope
+from acemq_amqp.errors import ConfigurationError
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """What an ``on_publish`` interceptor sees; ``dataclasses.replace`` gives one that differs."""
+
+    payload: Any
+    envelope: Envelope
+    exchange: str
+    routing_key: str
+
+
+class Publisher:
+    """Sends messages to one place. Made by ``Connection.publisher``; any number may share it.
+
+    A send that returns was confirmed by the broker. One that raises says which of the
+    other outcomes it had: refused, or unknown.
+    """
+
+    def __init__(
+        self,
+        publishing: Publishing,
+        clock: Clock,
+        sending: Sending,
+        routing_key: str,
+        *,
+        mandatory: bool,
+        timeout: float,
+        interceptors: tuple[Call, ...] = (),
+    ) -> None:
+        self._publishing = publishing
+        self._clock = clock
+        self._sending = sending
+        self._routing_key = routing_key
+        self._mandatory = mandatory
+        self._timeout = timeout
+        self._interceptors = interceptors
+
+    def __repr__(self) -> str:
+        return f"Publisher(exchange={self.exchange!r}, routing_key={self.routing_key!r})"
+
+    @property
+    def exchange(self) -> str:
+        """Where it publishes to; ``""`` addresses queues by their name."""
+        return self._sending.exchange
+
+    @property
+    def routing_key(self) -> str:
+        """The key that is used where a send names none."""
+        return self._routing_key
+
+    async def send(
+        self,
+        payload: Any,
+        *,
+        envelope: Envelope | None = None,
+        routing_key: str | None = None,
+        headers: Mapping[str, Any] | None = None,
+        reply_to: str = "",
+        priority: int | None = None,
+        expiration: Duration | None = None,
+    ) -> PublishResult:
+        """Sends one message and returns once the broker has confirmed it.
+
+        While the link is down or the broker has paused publishing it waits up to the
+        connection's ``timeout``. An outcome that is unknown is repeated with the same id
+        within that time unless the connection has ``retry_unknown=False``; that can double
+        and re-order.
+
+        :param envelope: identity and history other than a fresh one's
+        :param headers: the application's headers, beside the envelope's own
+        :param priority: 0 to 255
+        :param expiration: how long it may wait in a queue, at least 1 ms
+        :raises ConfigurationError: something in it cannot travel; nothing was sent
+        :raises EncodeError: the codec cannot write the payload; nothing was sent
+        :raises PublishRefused: the broker did not take it (``PublishingPaused``: it takes none now)
+        :raises PublishUnknown: it may have been stored
+        """
+        outgoing = await self._outgoing(
+            payload,
+            routing_key,
+            envelope=envelope,
+            headers=headers,
+            reply_to=reply_to,
+            priority=priority,
+            expiration=expiration,
+        )
+        deadline = self._clock.monotonic() + self._timeout
+        return await self._publishing.send(outgoing, deadline, mandatory=self._mandatory)
+
+    async def send_many(
+        self, payloads: Iterable[Any], *, routing_key: str | None = None
+    ) -> list[PublishResult]:
+        """Sends many messages, pipelined and in order, and returns once all are confirmed.
+
+        Every payload is checked and encoded before the first one is sent.
+
+        :raises ConfigurationError: one of them cannot travel; none was sent
+        :raises EncodeError: the codec cannot write one of them; none was sent
+        :raises BatchError: some were not confirmed; ``.outcomes`` has one outcome per payload
+        """
+        if isinstance(payloads, (str, bytes, bytearray, Mapping)):
+            raise ConfigurationError(
+                f"acemq: send_many wants a sequence of payloads, got one "
+                f"{type(payloads).__name__}; use send, or put it into a list"
+            )
+        batch = [await self._outgoing(payload, routing_key) for payload in payloads]
+        return await self._publishing.send_many(batch, self._deadline, mandatory=self._mandatory)
+
+    def _deadline(self) -> float:
+        return self._clock.monotonic() + self._timeout
+
+    async def _outgoing(
+        self,
+        payload: Any,
+        routing_key: str | None,
+        *,
+        envelope: Envelope | None = None,
+        headers: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> Outgoing:
+        key = self._routing_key if routing_key is None else routing_key
+        sending = self._sending
+        if self._interceptors:
+            envelope = envelope or Envelope()
+            if headers:
+                envelope, headers = envelope.with_(headers={**envelope.headers, **headers}), None
+            seen = Publication(payload, envelope, sending.exchange, key)
+            for interceptor in self._interceptors:
+                seen = _publication(await interceptor(seen), seen)
+            payload, envelope, key = seen.payload, seen.envelope, seen.routing_key
+            sending = replace(sending, exchange=seen.exchange)
+        return outgoing_of(sending, payload, key, envelope=envelope, headers=headers, **options)
+
+
+def _publication(returned: Any, before: Publication) -> Publication:
+    if returned is None:
+        return before
+    if isinstance(returned, Publication):
+        return returned
+    raise ConfigurationError(
+        f"acemq: an on_publish interceptor returned {type(returned).__name__}; return the "
+        "Publication, changed or not, or None"
+    )

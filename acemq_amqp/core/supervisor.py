@@ -1,0 +1,233 @@
+"""One connection that comes back: states, backoff, several addresses, one log line a change.
+
+A supervisor is a loop: make a link, restore what hung on the last one, wait until
+it is lost, again. Whoever needs the link waits for it with a deadline. Nothing of
+a driver's own recovery is used.
+"""
+
+from __future__ import annotations
+
+import enum
+import itertools
+import logging
+import random
+from collections.abc import Awaitable, Callable, Sequence
+
+from acemq_amqp.address import Address
+from acemq_amqp.core.ports import Deadline, Link, LinkEvents, Task, Transport, Work
+from acemq_amqp.errors import AuthenticationRefused, BrokerError, CannotConnect, ConnectionLost
+
+log = logging.getLogger("acemq_amqp")
+
+_FIRST_WAIT = 0.1
+_LONGEST_WAIT = 5.0
+#: One attempt may take this long, so that the next address gets its turn.
+_ATTEMPT = 10.0
+
+
+class LinkState(enum.Enum):
+    """Where a supervised connection stands."""
+
+    IDLE = "idle"
+    CONNECTING = "connecting"
+    OPEN = "open"
+    LOST = "lost"
+    CLOSED = "closed"
+
+
+def backoff(attempt: int, dice: Callable[[], float] = random.random) -> float:
+    """Seconds before the next try: doubling from 0.1 to 5, with jitter of half."""
+    wait = min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** min(attempt, 16))
+    return wait * (0.5 + dice() / 2)
+
+
+class Supervisor:
+    """Keeps one link to one of several addresses.
+
+    :param restore: carried out on every new link before anybody else gets it
+    """
+
+    def __init__(
+        self,
+        work: Work,
+        transport: Transport,
+        addresses: Sequence[Address],
+        *,
+        name: str,
+        restore: Callable[[Link], Awaitable[None]],
+        opened: Callable[[Link], None] = lambda link: None,
+    ) -> None:
+        self._work = work
+        self._transport = transport
+        self._addresses = itertools.cycle(addresses)
+        self._shown = ", ".join(address.shown for address in addresses)
+        self._tries = len(addresses)
+        self._name = name
+        self._restore = restore
+        self._opened = opened
+        self._lock = work.lock()
+        self._changed = work.event()
+        self._closing = work.event()
+        self._losses = work.queue()
+        self._task: Task | None = None
+        self.state = LinkState.IDLE
+        self.link: Link | None = None
+        self.failure: BrokerError | None = None
+        self.recoveries = 0
+
+    # ------------------------------------------------------------ what others see
+
+    async def connected(self, deadline: Deadline) -> Link:
+        """The open link, opening it on first use.
+
+        :raises ConnectionLost: none by the deadline, or this connection is closed
+        :raises AuthenticationRefused: the first connection was refused for its login or vhost
+        """
+        link = self.link
+        if link is not None:
+            return link
+        self._start()
+        while self.state is not LinkState.CLOSED:
+            if not await self._changed.wait(deadline):
+                raise self._down()
+            link = self.link
+            if link is not None:
+                return link
+            if self.state is LinkState.IDLE:  # the first attempt was refused for good
+                raise self.failure or self._down()
+        raise ConnectionLost(
+            f"acemq: the {self._name} connection to {self._shown} is closed; open a new one"
+        )
+
+    async def open(self, deadline: Deadline, *, fail_fast: bool) -> None:
+        """Makes the first link in the caller's own time, then keeps it.
+
+        :raises AuthenticationRefused: at once
+        :raises CannotConnect: every address failed once (``fail_fast``), or none worked in time
+        """
+        link = await self._establish(deadline, self._tries if fail_fast else None)
+        await self._take(link)
+        self._task = self._work.spawn(self._keep(), f"acemq-{self._name}")
+
+    async def close(self, deadline: Deadline) -> None:
+        """Closes the link, in order until the deadline, then by force; ends the loop."""
+        self.state = LinkState.CLOSED
+        link, self.link = self.link, None
+        self._closing.set()
+        self._changed.set()
+        self._losses.put(None)
+        if link is not None:
+            await link.close(deadline)
+        if self._task is not None and not await self._task.join(deadline):
+            self._task.cancel()
+
+    def abort(self) -> None:
+        """Drops the socket at once."""
+        if self.link is not None:
+            self.link.abort()
+
+    # ------------------------------------------------------------ the loop
+
+    def _start(self) -> None:
+        with self._lock:
+            if self.state is not LinkState.IDLE or self._task_runs():
+                return
+            self.state = LinkState.CONNECTING
+            self._changed.clear()
+        self._task = self._work.spawn(self._first(), f"acemq-{self._name}")
+
+    def _task_runs(self) -> bool:
+        return self._task is not None and not self._task.done()
+
+    async def _first(self) -> None:
+        try:
+            await self._take(await self._establish(None, None))
+        except AuthenticationRefused as refused:
+            self.failure = refused
+            self.state = LinkState.IDLE
+            self._changed.set()
+            return
+        except ConnectionLost:
+            return  # closed meanwhile
+        await self._keep()
+
+    async def _keep(self) -> None:
+        while True:
+            lost: BrokerError | None = await self._losses.get()
+            if lost is None or self.state is LinkState.CLOSED:
+                return
+            self._changed.clear()
+            self.link, self.state, self.failure = None, LinkState.LOST, lost
+            log.warning("acemq: the %s connection was lost, reconnecting: %s", self._name, lost)
+            try:
+                await self._take(await self._establish(None, None))
+            except ConnectionLost:
+                return  # closed meanwhile
+            self.recoveries += 1
+
+    async def _take(self, link: Link) -> None:
+        try:
+            await self._restore(link)
+        except BrokerError as failure:
+            # The link is up and something on it could not be restored. Keeping it is better than
+            # a reconnect loop; what failed is told here and by whoever needs it next.
+            log.error("acemq: not everything was restored on %s: %s", self._name, failure)
+        if self.state is LinkState.CLOSED:
+            await link.close(self._work.clock.monotonic() + 1.0)
+            raise ConnectionLost(f"acemq: the {self._name} connection is closed")
+        self.link, self.state, self.failure = link, LinkState.OPEN, None
+        self._changed.set()
+        log.info("acemq: the %s connection is open (%s)", self._name, link.broker.product)
+        self._opened(link)
+
+    async def _establish(self, deadline: Deadline, tries: int | None) -> Link:
+        clock = self._work.clock
+        for attempt in itertools.count():
+            try:
+                return await self._attempt(deadline)
+            except AuthenticationRefused as refused:
+                self.failure = refused
+                if self.recoveries == 0 and self.state is not LinkState.LOST:
+                    raise
+            except BrokerError as failure:
+                self.failure = failure
+            if attempt == 0:
+                log.warning("acemq: cannot connect, trying again: %s", self.failure)
+            wait = backoff(attempt)
+            too_late = deadline is not None and clock.monotonic() + wait >= deadline
+            if too_late or (tries is not None and attempt + 1 >= tries):
+                raise self._unreachable()
+            if await self._closing.wait(clock.monotonic() + wait):
+                raise ConnectionLost(f"acemq: the {self._name} connection is closed")
+        raise AssertionError("unreachable")  # pragma: no cover - count() has no end
+
+    async def _attempt(self, deadline: Deadline) -> Link:
+        limit = self._work.clock.monotonic() + _ATTEMPT
+        events = LinkEvents(lost=self._losses.put, blocked=self._blocked, unblocked=self._unblocked)
+        return await self._transport.connect(
+            next(self._addresses),
+            name=self._name,
+            events=events,
+            deadline=limit if deadline is None else min(limit, deadline),
+        )
+
+    def _blocked(self, reason: str) -> None:
+        log.warning("acemq: the broker has paused publishing: %s", reason)
+
+    def _unblocked(self) -> None:
+        log.info("acemq: the broker takes messages again")
+
+    def _down(self) -> ConnectionLost:
+        reason = f": {self.failure}" if self.failure is not None else ""
+        lost = ConnectionLost(
+            f"acemq: the {self._name} connection to {self._shown} is down and did not come back "
+            f"in time{reason}; it is being tried again in the background"
+        )
+        lost.__cause__ = self.failure
+        return lost
+
+    def _unreachable(self) -> BrokerError:
+        failure = self.failure
+        if isinstance(failure, CannotConnect):
+            return failure
+        return self._down()

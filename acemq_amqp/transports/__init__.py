@@ -1,0 +1,1 @@
+"""What carries messages: aio-pika, pika, and the broker in memory behind both flavours."""

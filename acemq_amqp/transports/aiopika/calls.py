@@ -1,0 +1,101 @@
+"""One call to the driver: with a deadline, and over when the connection is.
+
+The driver cancels what waits when it dies, can leave a call waiting for ever, and
+answers a cancelled call by closing its channel. So each call is a task of its own,
+raced against the deadline and the end of the connection: a cancellation that was not
+asked for is a lost connection, and the caller's own cancellation passes through.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Coroutine
+from typing import Any, TypeVar
+
+from acemq_amqp.core.ports import Deadline
+from acemq_amqp.errors import BrokerTimeout, ConnectionLost
+
+T = TypeVar("T")
+
+
+def seconds_left(deadline: Deadline) -> float | None:
+    """How long until a deadline, never negative; None for no limit."""
+    return None if deadline is None else max(0.0, deadline - time.monotonic())
+
+
+class Calls:
+    """The calls of one connection, and the tasks that work for it."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._tasks: set[asyncio.Future[Any]] = set()
+        self._over: asyncio.Future[None] = loop.create_future()
+        self.lost: ConnectionLost | None = None
+
+    async def ask(self, call: Awaitable[T], deadline: Deadline, asked: str) -> T:
+        """Waits for an answer; what the driver raises comes through as it is.
+
+        :param asked: what is asked, as in "declaring queue 'orders'"
+        :raises BrokerTimeout: at the deadline
+        :raises ConnectionLost: the connection ended first
+        """
+        task = asyncio.ensure_future(call)
+        self._keep(task)
+        try:
+            await asyncio.wait(
+                (task, self._over),
+                timeout=seconds_left(deadline),
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            if task.done() and not task.cancelled():
+                return task.result()
+            if task.cancelled() or self._over.done():
+                raise self.loss(asked)
+        finally:
+            task.cancel()
+        raise BrokerTimeout(
+            f"acemq: the broker did not answer {asked} in the time allowed; the connection is up, "
+            "so the broker is busy, or holds this connection back in an alarm"
+        )
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Runs a coroutine of the transport's own, and keeps it until it ends."""
+        task = self._loop.create_task(work)
+        self._keep(task)
+        return task
+
+    def end(self, lost: ConnectionLost | None) -> None:
+        """Ends every call that waits.
+
+        :param lost: why, unless we closed the connection ourselves
+        """
+        self.lost = lost
+        if not self._over.done():
+            self._over.set_result(None)
+
+    def loss(self, asked: str) -> ConnectionLost:
+        """A new error that says why there is no connection any more."""
+        why = self.lost
+        error = ConnectionLost(
+            f"acemq: no answer to {asked}, for the connection is closed"
+            if why is None
+            else f"acemq: no answer to {asked}: {str(why).removeprefix('acemq: ')}",
+            code=0 if why is None else why.code,
+        )
+        error.__cause__ = why
+        return error
+
+    async def finished(self, limit: float) -> None:
+        """Waits until no task is left, for so many seconds. Call it when the connection is over."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=limit)
+
+    def _keep(self, task: asyncio.Future[Any]) -> None:
+        self._tasks.add(task)
+        task.add_done_callback(self._forget)
+
+    def _forget(self, task: asyncio.Future[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # read, so that nobody warns of an error that nobody waited for

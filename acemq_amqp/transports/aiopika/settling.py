@@ -1,0 +1,68 @@
+"""What deliveries are settled on: one channel, from its opening to its end.
+
+Settlements fall due in a ledger and are written at the end of the loop's turn, runs of
+them as one frame. Once the channel is gone, or its consumer was ended by the broker,
+every delivery of it is stale and no frame for it reaches the socket.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+from acemq_amqp.transports.aiopika.channels import LiveChannel
+from acemq_amqp.transports.aiopika.tap_stream import TapStream
+from acemq_amqp.transports.wire.acks import AckLedger
+
+
+class SettlingChannel:
+    """Settles deliveries of one channel, each at most once."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, stream: TapStream, channel: LiveChannel
+    ) -> None:
+        self._loop = loop
+        self._thread = threading.get_ident()
+        self._stream = stream
+        self._channel = channel
+        self._ledger = AckLedger(channel.number, threading.Lock())
+        self._live = True
+        self._scheduled = False
+
+    @property
+    def live(self) -> bool:
+        """False once every unsettled delivery is stale."""
+        return self._live
+
+    def ack(self, tag: int) -> bool:
+        """Acknowledges, together with others that fall due. Any thread."""
+        return self._ledger.ack(tag) and self._due()
+
+    def requeue(self, tag: int) -> bool:
+        """Gives back to the queue. Any thread."""
+        return self._ledger.requeue(tag) and self._due()
+
+    def flush(self) -> None:
+        """Writes the settlements that wait."""
+        if self._channel.usable and self._stream.open and (frames := self._ledger.collect()):
+            self._stream.write(frames)
+
+    def retire(self) -> None:
+        """Writes the settlements that wait, then makes every other delivery stale."""
+        self.flush()
+        self._live = False
+        self._ledger.close()
+
+    def _due(self) -> bool:
+        if not self._scheduled:
+            self._scheduled = True
+            if threading.get_ident() == self._thread:
+                self._loop.call_soon(self._turn)
+            else:
+                self._loop.call_soon_threadsafe(self._turn)
+        return True
+
+    def _turn(self) -> None:
+        self._scheduled = False
+        if not self._stream.paused:  # else the stream calls when the socket takes bytes again
+            self.flush()

@@ -1,0 +1,80 @@
+"""Deliveries of one channel, and what became of them.
+
+The ledger decides which frames are due; this writes them, together, at most once a
+turn. Its life is the channel's: afterwards every settlement is stale and writes nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from acemq_amqp.core.ports import Arrival
+from acemq_amqp.transports.pika.session import Session
+from acemq_amqp.transports.wire.acks import AckLedger
+from acemq_amqp.transports.wire.events import Delivered, Got
+
+
+class Settlements:
+    """What a delivery is settled on, as ports.Settling promises.
+
+    :param write: writes frames on the channel
+    """
+
+    def __init__(self, session: Session, channel: int, write: Callable[[bytes], None]) -> None:
+        self._session = session
+        self._write = write
+        self._ledger = AckLedger(channel, threading.Lock())
+        self._live = True
+        self._due = False
+        session.living.add(self)
+
+    # ------------------------------------------------------------ any thread
+
+    @property
+    def live(self) -> bool:
+        return self._live
+
+    @property
+    def unsettled(self) -> int:
+        return self._ledger.unsettled
+
+    def ack(self, tag: int) -> bool:
+        return self._ledger.ack(tag) and self._fall_due()
+
+    def requeue(self, tag: int) -> bool:
+        return self._ledger.requeue(tag) and self._fall_due()
+
+    def _fall_due(self) -> bool:
+        if not self._due:
+            self._due = True
+            self._session.io.call(self.flush)
+        return True
+
+    # ------------------------------------------------------------ the I/O thread
+
+    def arrival(self, event: Delivered | Got) -> Arrival:
+        """Notes a delivery as unsettled, and gives it as the core takes it."""
+        self._ledger.delivered(event.tag)
+        return Arrival(
+            self,
+            event.tag,
+            event.redelivered,
+            event.exchange,
+            event.routing_key,
+            event.properties,
+            event.body,
+        )
+
+    def flush(self) -> None:
+        """Writes the settlements that fell due."""
+        self._due = False
+        frames = self._ledger.collect()
+        if frames:
+            self._write(frames)
+
+    def close(self) -> None:
+        """The channel is gone: all that is unsettled is stale."""
+        self._live = False
+        self._ledger.close()
+        self._session.living.discard(self)

@@ -1,0 +1,1 @@
+"""What tests stand on: private RabbitMQ nodes, a proxy that loses things, and free ports."""

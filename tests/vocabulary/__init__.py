@@ -1,0 +1,1 @@
+"""Values and decisions: no broker, no waiting."""
