@@ -9,6 +9,10 @@ WORKERS ?= 2
 # Further words for pytest: make test PYTEST="-k topology -x"
 PYTEST ?=
 
+# Another order of sets in every run, and the same one in all workers of a run.
+PYTHONHASHSEED ?= $(shell echo $$RANDOM)
+export PYTHONHASHSEED := $(PYTHONHASHSEED)
+
 bin := .venv/bin
 sources := acemq_amqp stores/acemq_stores tests $(wildcard examples benchmarks)
 parallel := -n $(WORKERS) --dist worksteal

@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+# A submodule takes its name in the package when it is first loaded: this one before the function
+# ``retry`` has that name.
+from acemq_amqp import retry as _policies  # noqa: F401
 from acemq_amqp.ack import Ack, Handler, accept, in_progress, park, reject, retry
 from acemq_amqp.connecting import Connecting, Connection, connect
 from acemq_amqp.core.catalogue import Difference

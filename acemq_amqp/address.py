@@ -63,8 +63,7 @@ def parse_addresses(url: str | Sequence[str]) -> tuple[Address, ...]:
 
     :raises ConfigurationError: none given, one not understood, or memory beside real ones
     """
-    several = isinstance(url, Sequence) and not isinstance(url, str | bytes)
-    urls = tuple(url) if several else (url,)
+    urls = (url,) if isinstance(url, str) or not isinstance(url, Sequence) else tuple(url)
     if not urls:
         raise ConfigurationError("acemq: no broker address was given; give at least one URL")
     addresses = tuple(map(parse_address, urls))

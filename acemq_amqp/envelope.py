@@ -143,7 +143,7 @@ class Envelope:
             names.refuse_reserved(_mapping(self.headers))
             _set(self, "headers", MappingProxyType(dict(self.headers)))
         if self.carried is not _NO_HEADERS:
-            _set(self, "carried", MappingProxyType(dict(_mapping(self.carried))))
+            self._put_carried()
 
     def _put_texts(self) -> None:
         for name in _TEXTS:
@@ -162,6 +162,15 @@ class Envelope:
             _set(self, "first_seen", _moment(moment))
         elif moment.microsecond % 1000:
             _set(self, "first_seen", _whole(moment))
+
+    def _put_carried(self) -> None:
+        strangers = [name for name in _mapping(self.carried) if not names.is_carried(name)]
+        if strangers:
+            raise ConfigurationError(
+                f"acemq: not headers of a newer library, and so not to be carried: {strangers}: "
+                "give them as fields or headers of the envelope"
+            )
+        _set(self, "carried", MappingProxyType(dict(self.carried)))
 
     @property
     def age(self) -> timedelta:

@@ -1,1 +1,1 @@
-"""The tests: ``vocabulary`` and ``core`` need no server, ``contract`` and ``chaos`` start their own."""
+"""The tests: those of ``contract`` and ``chaos`` start servers of their own, the rest need none."""

@@ -1,8 +1,9 @@
 """Servers and names for the tests that need them.
 
-``rabbitmq`` is one RabbitMQ for the whole run (under pytest-xdist: one for each worker, so that no test
-sees another's alarms and connections). ``amqp_url`` is the address of a virtual host in it that a test
-has for itself. ``own_rabbitmq`` is a node that a test may alarm, pause, kill and start again.
+``rabbitmq`` is one RabbitMQ for the whole run (under pytest-xdist: one for each worker, so that no
+test sees another's alarms and connections). ``amqp_url`` is the address of a virtual host in it
+that a test has for itself. ``own_rabbitmq`` is a node that a test may alarm, pause, kill and start
+again.
 """
 
 from __future__ import annotations

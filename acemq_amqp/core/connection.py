@@ -217,9 +217,7 @@ class Connection:
         deadline = self._deadline()
         if single_active:
             await self._declare_single_active(queue, deadline)
-        consumer = Consumer(
-            spec, call, self._work, self._settler, self._observing, self._keeper
-        )
+        consumer = Consumer(spec, call, self._work, self._settler, self._observing, self._keeper)
         await self._keeper.start(consumer, deadline)
         return consumer
 

@@ -294,9 +294,7 @@ class Consumer:
     async def _examined(self, arrival: Arrival) -> bool:
         if suspected(arrival):
             alone = self._probing or self._spec.prefetch == 1
-            hop = poison_hop(
-                arrival, self.queue, alone=alone, most=self._spec.max_deliveries
-            )
+            hop = poison_hop(arrival, self.queue, alone=alone, most=self._spec.max_deliveries)
             if hop is not None:
                 self._move(arrival, Message.received(None, arrival), hop)
             return hop is None
@@ -388,9 +386,7 @@ class Consumer:
 
     def _counted(self, outcome: str) -> None:
         if self._observing.watched:
-            self._observing.count(
-                "acemq.consume.total", {"queue": self.queue, "outcome": outcome}
-            )
+            self._observing.count("acemq.consume.total", {"queue": self.queue, "outcome": outcome})
 
     # ------------------------------------------------------------ stopping
 

@@ -45,23 +45,20 @@ def hop_of(arrival: Arrival, envelope: Envelope, hop: Hop, *, queue: str, login:
         expiration=None,
         user_id=None if foreign else properties.user_id,
     )
-    return Outgoing(
-        "", hop.target, properties.message_id or "", travelling.encode(), arrival.body
-    )
+    return Outgoing("", hop.target, properties.message_id or "", travelling.encode(), arrival.body)
 
 
 def _first_hop(arrival: Arrival, envelope: Envelope, came: Mapping[str, Any]) -> dict[str, Any]:
     """Identity and origin, for a message that does not carry them yet."""
-    read = {
+    read: dict[str, Any] = {
         headers.ID: envelope.id,
         headers.TYPE: envelope.type,
         headers.FIRST_SEEN: round(envelope.first_seen.timestamp() * 1000),
     }
-    put = {name: value for name, value in read.items() if came.get(name) != value}
-    if headers.EXCHANGE not in came:
-        put[headers.EXCHANGE] = arrival.exchange
-        put[headers.ROUTING_KEY] = arrival.routing_key
-    return put
+    if headers.EXCHANGE not in came and headers.ROUTING_KEY not in came:
+        read |= {headers.EXCHANGE: arrival.exchange, headers.ROUTING_KEY: arrival.routing_key}
+    # empty text is absent on this wire, never ""
+    return {name: value for name, value in read.items() if value != "" and came.get(name) != value}
 
 
 def _forget_deaths(deaths: Any, queue: str, drop: set[str], put: dict[str, Any]) -> None:

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from acemq_amqp import headers as names
 from acemq_amqp.codec import Codec
 from acemq_amqp.core.ports import Outgoing
 from acemq_amqp.durations import Duration, milliseconds
-from acemq_amqp.envelope import Envelope
+from acemq_amqp.envelope import Envelope, new_headers
 from acemq_amqp.errors import AceMQError, ConfigurationError, EncodeError
 from acemq_amqp.fieldtable import HeaderTable
 from acemq_amqp.properties import Properties
@@ -57,28 +58,32 @@ def outgoing_of(
     :raises ConfigurationError: a header, property or name that cannot travel
     :raises EncodeError: a payload that the codec cannot write
     """
-    if envelope is None:
-        envelope = Envelope()
-    if headers:
-        envelope = envelope.with_(headers={**envelope.headers, **headers})
-    if not envelope.origin and sending.origin:
-        envelope = envelope.with_(origin=sending.origin)
+    key = checked_name(routing_key, "a routing key")
+    values = _headers(sending, key, envelope, headers)
+    message_id = values[names.ID]
     properties = Properties(
         content_type=sending.codec.content_type or None,
-        headers=HeaderTable.of(envelope.to_headers(routing_key)),
+        headers=HeaderTable.of(values),
         delivery_mode=2 if sending.persistent else 1,
-        message_id=checked_name(envelope.id, "a message id"),
+        message_id=checked_name(message_id, "a message id"),
         reply_to=reply_to or None,
         priority=_priority(priority),
         expiration=None if expiration is None else _expiration(expiration),
     )
-    return Outgoing(
-        sending.exchange,
-        checked_name(routing_key, "a routing key"),
-        envelope.id,
-        properties.encode(),
-        _encoded(sending.codec, payload),
-    )
+    body = _encoded(sending.codec, payload)
+    return Outgoing(sending.exchange, key, message_id, properties.encode(), body)
+
+
+def _headers(
+    sending: Sending, key: str, envelope: Envelope | None, headers: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    if envelope is None:
+        return new_headers(key, sending.origin, headers)
+    if headers:
+        envelope = envelope.with_(headers={**envelope.headers, **headers})
+    if not envelope.origin and sending.origin:
+        envelope = envelope.with_(origin=sending.origin)
+    return envelope.to_headers(key)
 
 
 def _encoded(codec: Codec, payload: Any) -> bytes:

@@ -80,6 +80,7 @@ class Publishing:
         self._observing = observing
         self._retry_unknown = retry_unknown
         self._max_message_size = max_message_size
+        self._small = _MIB if max_message_size is None else min(_MIB, max_message_size)
         self._exchanges: set[str] = {""}
         self._labels: set[str] = set()
 
@@ -136,9 +137,7 @@ class Publishing:
 
     # ------------------------------------------------------------ carrying
 
-    async def _begin(
-        self, outgoing: Outgoing, deadline: Deadline
-    ) -> Pending | PublishError | None:
+    async def _begin(self, outgoing: Outgoing, deadline: Deadline) -> Pending | PublishError | None:
         """Hands a message to the link; None where it has to be tried in :meth:`_finished`."""
         try:
             submitted = await self._submit(outgoing, deadline)
@@ -165,9 +164,7 @@ class Publishing:
             if isinstance(outcome, (Confirmed, Refused)) or not self._again(outcome, deadline):
                 return told_of(outgoing, outcome, mandatory, tries - 1)
 
-    async def _once(
-        self, outgoing: Outgoing, first: Pending | None, deadline: Deadline
-    ) -> Outcome:
+    async def _once(self, outgoing: Outgoing, first: Pending | None, deadline: Deadline) -> Outcome:
         if first is None:
             try:
                 submitted = await self._submit(outgoing, deadline)
@@ -181,12 +178,10 @@ class Publishing:
             self._exchanges.discard(outgoing.exchange)
         return outcome
 
-    async def _submit(
-        self, outgoing: Outgoing, deadline: Deadline
-    ) -> Pending | Refused | Unsent:
+    async def _submit(self, outgoing: Outgoing, deadline: Deadline) -> Pending | Refused | Unsent:
         link = self._sending.link or await self._sending.connected(deadline)
         size = outgoing.size
-        if size > _MIB and (refused := self._too_large(link, outgoing)):
+        if size > self._small and (refused := self._too_large(link, outgoing)):
             return refused
         if outgoing.exchange not in self._exchanges and (
             missing := await self._missing(outgoing.exchange, deadline)
@@ -307,5 +302,3 @@ def _where(outgoing: Outgoing) -> str:
     if outgoing.exchange:
         return f"exchange {outgoing.exchange!r} with key {outgoing.routing_key!r}"
     return f"queue {outgoing.routing_key!r}"
-
-

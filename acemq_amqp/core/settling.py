@@ -101,9 +101,7 @@ class Settler:
             return
         self._hold(consumer, arrival, envelope, settlement)
 
-    def _hold(
-        self, consumer: Settled, arrival: Arrival, envelope: Envelope, hold: Hold
-    ) -> None:
+    def _hold(self, consumer: Settled, arrival: Arrival, envelope: Envelope, hold: Hold) -> None:
         if not consumer.hold(arrival, spill=hold.spill is not None):
             assert hold.spill is not None
             self._observing.count("acemq.messages.spilled.total", {"queue": consumer.queue})
@@ -252,9 +250,7 @@ class Settler:
         queue, result = job.consumer.queue, job.hop.result
         if result == "retried":
             where = "broker" if job.hop.rung is not None else "consumer"
-            self._observing.count(
-                "acemq.messages.retried.total", {"queue": queue, "where": where}
-            )
+            self._observing.count("acemq.messages.retried.total", {"queue": queue, "where": where})
         elif result in ("rejected", "dead_lettered", "parked"):
             self._observing.count(
                 "acemq.messages.dead.lettered.total", {"queue": queue, "outcome": result}

@@ -191,12 +191,12 @@ class Supervisor:
                     raise
             except BrokerError as failure:
                 self.failure = failure
-            if attempt == 0:
-                log.warning("acemq: cannot connect, trying again: %s", self.failure)
             wait = backoff(attempt)
             too_late = deadline is not None and clock.monotonic() + wait >= deadline
             if too_late or (tries is not None and attempt + 1 >= tries):
                 raise self._unreachable()
+            if attempt == 0:
+                log.warning("acemq: cannot connect, trying again: %s", self.failure)
             if await self._closing.wait(clock.monotonic() + wait):
                 raise ConnectionLost(f"acemq: the {self._name} connection is closed")
         raise AssertionError("unreachable")  # pragma: no cover - count() has no end

@@ -1,7 +1,7 @@
-"""The private folder of a node: cookie, configuration, data, logs, and the environment that names it.
+"""The private folder of a node: cookie, configuration, data, logs, and the environment for them.
 
-Nothing of the system's own RabbitMQ is read or written: not its configuration, cookie, data, plugins,
-nor its port mapper.
+Nothing of the system's own RabbitMQ is read or written: not its configuration, cookie, data,
+plugins, nor its port mapper.
 """
 
 from __future__ import annotations

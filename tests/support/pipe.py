@@ -1,8 +1,8 @@
 """One way through the proxy: bytes from one socket to another, in whatever weather there is.
 
-A thread reads and a thread writes, with a bounded number of bytes between them, so that a delay costs
-no throughput and a writer that is slow is felt by the sender. The sockets must have a time-out: no
-thread may sit for ever in a call on a socket that another thread wants to close.
+A thread reads and a thread writes, with a bounded number of bytes between them, so that a delay
+costs no throughput and a writer that is slow is felt by the sender. The sockets must have a
+time-out: no thread may sit for ever in a call on a socket that another thread wants to close.
 """
 
 from __future__ import annotations
@@ -84,7 +84,8 @@ class Pipe:
         """From now on what comes is read and forgotten, and an end is not passed on."""
         with self._changed:
             self._swallows = True
-            self._waiting.clear()
+            # The end of the stream stays: the writer must not wait for what has come already.
+            self._waiting = deque(entry for entry in self._waiting if not entry[1])
             self._size = 0
             self._changed.notify_all()
 

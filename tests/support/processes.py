@@ -1,8 +1,9 @@
 """A program that never outlives the tests.
 
-It runs in a session of its own, so that Ctrl-C reaches pytest and not the server under a test. Beside
-it stands a guard: a shell that reads from a pipe whose other end is ours. However this process ends,
-by a signal that nobody can catch too, the pipe ends with it, and the guard kills the program.
+It runs in a session of its own, so that Ctrl-C reaches pytest and not the server under a test.
+Beside it stands a guard: a shell that reads from a pipe whose other end is ours. However this
+process ends, by a signal that nobody can catch too, the pipe ends with it, and the guard kills the
+program.
 """
 
 from __future__ import annotations

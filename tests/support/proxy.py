@@ -1,9 +1,9 @@
 """A TCP proxy between a client and its broker that loses, delays and refuses on demand.
 
-What a network does to a connection cannot be asked of the broker: bytes that vanish without a word,
-an end that is gone while the other was never told, a port that nobody listens on. Connections that
-swallowed bytes are broken streams and never heal; ``resume()`` is for those that come afterwards, as
-it is in life once a middlebox has forgotten a connection.
+What a network does to a connection cannot be asked of the broker: bytes that vanish without a
+word, an end that is gone while the other was never told, a port that nobody listens on. Connections
+that swallowed bytes are broken streams and never heal; ``resume()`` is for those that come
+afterwards, as it is in life once a middlebox has forgotten a connection.
 """
 
 from __future__ import annotations

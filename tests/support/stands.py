@@ -1,9 +1,9 @@
 """Which RabbitMQ the tests run on.
 
-In this order: an address in the environment (``ACEMQ_TEST_AMQP_URL``, else ``AMQP_URL``); a container,
-where Docker runs; a private node of a RabbitMQ on this machine. ``ACEMQ_RABBITMQ=3.10|4.0|4.3`` asks for
-a version, and then for a private node of it. Where there is none of these, the tests that need one fail
-and say what to do: they are never skipped.
+In this order: an address in the environment (``ACEMQ_TEST_AMQP_URL``, else ``AMQP_URL``); a
+container, where Docker runs; a private node of a RabbitMQ on this machine. ``ACEMQ_RABBITMQ``
+(3.10, 4.0 or 4.3) asks for a version, and then for a private node of it. Where there is none of
+these, the tests that need one fail and say what to do: they are never skipped.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -45,6 +46,7 @@ def test_a_durable_queue_outlives_the_node(
     channel = channel_at(own_rabbitmq.url)
     channel.queue_declare("orders", durable=True)
     publish(channel, "orders", b"kept")
+    own_rabbitmq.persist()
 
     end(own_rabbitmq)
     with pytest.raises(pika.exceptions.AMQPConnectionError):
@@ -140,8 +142,9 @@ def test_two_nodes_make_a_cluster(start_rabbitmq: Callable[..., RabbitMQ]) -> No
     first = start_rabbitmq()
     second = start_rabbitmq(beside=first)
     second.join(first)
-    assert first.node in second.eval("rabbit_nodes:list_running()")
-    assert second.node in first.eval("rabbit_nodes:list_running()")
+    for node in (first, second):
+        status = json.loads(node.ctl("cluster_status", "--formatter", "json", "--silent"))
+        assert set(status["running_nodes"]) == {first.node, second.node}
 
 
 DIES = """

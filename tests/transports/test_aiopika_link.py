@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -41,12 +42,17 @@ from acemq_amqp.topology import BindingDeclaration, ExchangeDeclaration, QueueDe
 from acemq_amqp.transports.aiopika import AioPikaTransport
 from acemq_amqp.transports.aiopika.link import AioPikaLink
 from acemq_amqp.transports.aiopika.subscription import ChannelSubscription
+from tests.support.eventually import eventually
 from tests.support.proxy import Proxy
 from tests.support.rabbitmq import RabbitMQ
 
 pytestmark = pytest.mark.asyncio
 
 # ---------------------------------------------------------------- what the tests stand on
+
+
+_ALL = '<<".*">>'
+_BY = '<<"tests">>'
 
 
 def soon(seconds: float = 30.0) -> float:
@@ -164,9 +170,9 @@ async def test_tells_what_the_broker_is(own_rabbitmq: RabbitMQ) -> None:
 
 async def test_shows_its_name_and_leaves_no_connection(own_rabbitmq: RabbitMQ) -> None:
     async with linked(own_rabbitmq.url):
-        listed = own_rabbitmq.ctl("list_connections", "client_properties", "--silent")
-        assert '"connection_name","test"' in listed
-    assert not own_rabbitmq.list_connections()
+        (listed,) = own_rabbitmq.list_connections("client_properties")
+        assert ["connection_name", "longstr", "test"] in listed["client_properties"]
+    eventually(lambda: not own_rabbitmq.list_connections(), "the end of the connection")
 
 
 async def refused(url: str, deadline: float | None = None) -> BrokerError:
@@ -230,33 +236,37 @@ async def test_something_else_than_a_broker() -> None:
     assert isinstance(error, CannotConnect)
 
 
+def erlang(text: str) -> str:
+    """Any text as an Erlang binary."""
+    return f"<<{','.join(map(str, text.encode()))}>>"
+
+
 @pytest.mark.parametrize(
-    "name", ["a/b", "50%", "a%2fb", "at@home", "a:b", "grün", "a\\\\b", "..", "a b", "a+b", "#?&"]
+    "name", ["a/b", "50%", "a%2fb", "at@home", "a:b", "grün", "a\\b", "..", "a b", "a+b", "#?&"]
 )
 async def test_any_vhost_can_be_reached(own_rabbitmq: RabbitMQ, name: str) -> None:
-    from urllib.parse import quote
-
-    own_rabbitmq.ctl("add_vhost", name)
-    own_rabbitmq.ctl("set_permissions", "-p", name, "guest", ".*", ".*", ".*")
+    all_of_it = f"{erlang('guest')}, {erlang(name)}, {_ALL}, {_ALL}, {_ALL}"
+    own_rabbitmq.eval(f"rabbit_vhost:add({erlang(name)}, {erlang('tests')})")
+    own_rabbitmq.eval(f"rabbit_auth_backend_internal:set_permissions({all_of_it}, {_BY})")
     url = f"amqp://guest:guest@127.0.0.1:{own_rabbitmq.port}/{quote(name, safe='')}"
     async with linked(url) as link:
         await link.declare(queue("here"), soon())
-    found = own_rabbitmq.queue("here", name)
-    own_rabbitmq.ctl("delete_vhost", name)
-    assert found is not None
+    here = f"rabbit_misc:r({erlang(name)}, queue, {erlang('here')})"
+    assert own_rabbitmq.eval(f"rabbit_amqqueue:lookup({here})").startswith("{ok,")
 
 
 @pytest.mark.parametrize("password", ["a/b@c:d", "50%", "%41", "grün", "a\\b", "a+b c", "#?&="])
 async def test_any_login_works(own_rabbitmq: RabbitMQ, password: str) -> None:
-    from urllib.parse import quote
-
     user = f"user {password}"
-    own_rabbitmq.ctl("add_user", user, password)
-    own_rabbitmq.ctl("set_permissions", "-p", "/", user, ".*", ".*", ".*")
+    all_of_it = f"{erlang(user)}, {erlang('/')}, {_ALL}, {_ALL}, {_ALL}"
+    own_rabbitmq.eval(
+        f"rabbit_auth_backend_internal:add_user({erlang(user)}, {erlang(password)}, {_BY})"
+    )
+    own_rabbitmq.eval(f"rabbit_auth_backend_internal:set_permissions({all_of_it}, {_BY})")
     login = f"{quote(user, safe='')}:{quote(password, safe='')}"
     async with linked(f"amqp://{login}@127.0.0.1:{own_rabbitmq.port}/") as link:
         assert link.broker.login == user
-    own_rabbitmq.ctl("delete_user", user)
+    own_rabbitmq.eval(f"rabbit_auth_backend_internal:delete_user({erlang(user)}, {_BY})")
 
 
 @pytest.mark.parametrize("url", ["amqp://guest:@h/", "amqp://guest:guest@h/a%252Fb"])
@@ -546,7 +556,6 @@ async def test_deleted_queue_ends_its_consumer(own_rabbitmq: RabbitMQ) -> None:
 
 
 async def test_closed_channel_ends_its_consumer_and_no_other(own_rabbitmq: RabbitMQ) -> None:
-    config = {"x-consumer-timeout": 1}
     async with linked(own_rabbitmq.url) as link:
         await link.declare(queue("q"), soon())
         await link.declare(queue("other"), soon())
@@ -562,7 +571,6 @@ async def test_closed_channel_ends_its_consumer_and_no_other(own_rabbitmq: Rabbi
         assert not arrival.settling.ack(arrival.tag)
         await publish(link, message("other"))
         assert len(await other.take()) == 1
-    del config
 
 
 @pytest.mark.parametrize("exclusive", [False, True])
@@ -738,7 +746,9 @@ async def lose(link: AioPikaLink, told: Told, cut: Any) -> BrokerError:
     return told.losses[0]
 
 
-async def test_closed_by_the_operator(own_rabbitmq: RabbitMQ) -> None:
+async def test_closed_by_the_operator(
+    own_rabbitmq: RabbitMQ, caplog: pytest.LogCaptureFixture
+) -> None:
     told = Told()
     async with linked(own_rabbitmq.url, told) as link:
 
@@ -748,9 +758,12 @@ async def test_closed_by_the_operator(own_rabbitmq: RabbitMQ) -> None:
         why = await lose(link, told, cut)
     assert isinstance(why, ConnectionLost)
     assert why.code == 320 and "maintenance" in str(why)
+    assert not caplog.records
 
 
-async def test_reset_by_the_network(own_rabbitmq: RabbitMQ) -> None:
+async def test_reset_by_the_network(
+    own_rabbitmq: RabbitMQ, caplog: pytest.LogCaptureFixture
+) -> None:
     told = Told()
     with Proxy(own_rabbitmq.port) as proxy:
         async with linked(own_rabbitmq.url_of("/", proxy.port), told) as link:
@@ -770,10 +783,11 @@ async def test_reset_by_the_network(own_rabbitmq: RabbitMQ) -> None:
                 await written[1]
             written.clear()
     assert isinstance(why, ConnectionLost)
-    assert proxy.port and str(proxy.port) in str(why)
+    assert str(proxy.port) in str(why)
+    assert not caplog.records
 
 
-async def test_silence_is_a_loss(own_rabbitmq: RabbitMQ) -> None:
+async def test_silence_is_a_loss(own_rabbitmq: RabbitMQ, caplog: pytest.LogCaptureFixture) -> None:
     told = Told()
     with Proxy(own_rabbitmq.port) as proxy:
         url = own_rabbitmq.url_of("/", proxy.port) + "?heartbeat=1"
@@ -784,6 +798,7 @@ async def test_silence_is_a_loss(own_rabbitmq: RabbitMQ) -> None:
 
             why = await lose(link, told, cut)
     assert "heartbeat" in str(why)
+    assert not caplog.records
 
 
 async def test_abort_tells_no_loss_and_settles(own_rabbitmq: RabbitMQ) -> None:

@@ -55,7 +55,7 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
     try:
         coroutine.send(None)
     except StopIteration as done:
-        return done.value  # type: ignore[no-any-return]
+        return done.value
     coroutine.close()
     raise AssertionError("a blocking port suspended")
 
@@ -158,6 +158,12 @@ def consume(link: PikaLink, name: str, inbox: Inbox, prefetch: int = 100) -> Pik
     return run(link.subscribe(request, inbox.events, soon()))
 
 
+def pulled(link: PikaLink, name: str) -> Arrival:
+    arrival = eventually(lambda: run(link.pull(name, soon())), f"a message in {name}")
+    assert arrival is not None
+    return arrival
+
+
 def depth(link: PikaLink, name: str) -> int:
     state = run(link.look_up_queue(name, soon()))
     assert state is not None
@@ -170,8 +176,7 @@ def depth(link: PikaLink, name: str) -> int:
 def test_a_confirmed_message_is_in_the_queue_as_it_was_sent(link: PikaLink, orders: str) -> None:
     sent = message(orders, b"\x00\xff" * 200_000)
     assert publish(link, sent) == Confirmed()
-    arrival = run(link.pull(orders, soon()))
-    assert arrival is not None
+    arrival = pulled(link, orders)
     assert (arrival.body, arrival.properties.message_id) == (sent.body, sent.message_id)
     assert arrival.properties.headers.get("n") == 1.5
     assert arrival.settling.ack(arrival.tag)
@@ -179,8 +184,7 @@ def test_a_confirmed_message_is_in_the_queue_as_it_was_sent(link: PikaLink, orde
 
 def test_an_empty_body_travels(link: PikaLink, orders: str) -> None:
     assert publish(link, message(orders, b"")) == Confirmed()
-    arrival = run(link.pull(orders, soon()))
-    assert arrival is not None and arrival.body == b""
+    assert pulled(link, orders).body == b""
 
 
 def test_an_unroutable_message_is_told_apart_from_its_neighbours(
@@ -266,8 +270,8 @@ def test_acks_reach_the_broker_in_whatever_order_they_come(link: PikaLink, order
         assert subscription.ack(arrival.tag)
     run(subscription.close(soon()))
     assert depth(link, orders) == 1
-    left = run(link.pull(orders, soon()))
-    assert left is not None and left.properties.message_id == kept.properties.message_id
+    left = pulled(link, orders)
+    assert left.properties.message_id == kept.properties.message_id
     assert left.redelivered
 
 
@@ -293,6 +297,22 @@ def test_a_requeued_message_comes_again(link: PikaLink, orders: str) -> None:
     assert subscription.requeue(first.tag)
     [second] = inbox.take(1)
     assert second.redelivered and second.properties.message_id == first.properties.message_id
+
+
+def test_the_driver_writes_nothing_about_deliveries_when_a_channel_closes(
+    link: PikaLink, orders: str
+) -> None:
+    for _ in range(10):
+        publish(link, message(orders))
+    inbox = Inbox()
+    subscription = consume(link, orders, inbox, prefetch=5)
+    inbox.take(5)
+    stream = link._session.stream
+    written: list[bytes] = []
+    pass_on, stream.write = stream.write, lambda data: (written.append(data), pass_on(data))  # type: ignore
+    run(subscription.close(soon()))
+    assert [frame[7:11] for frame in written] == [b"\x00\x14\x00\x28"]  # channel.close, alone
+    assert depth(link, orders) == 10
 
 
 def test_the_prefetch_bounds_what_is_unsettled_and_reopening_changes_it(
@@ -401,20 +421,20 @@ def test_pulling(link: PikaLink, orders: str) -> None:
     assert run(link.pull(orders, soon())) is None
     publish(link, message(orders, b"1"))
     publish(link, message(orders, b"2"))
-    first, second = run(link.pull(orders, soon())), run(link.pull(orders, soon()))
-    assert first is not None and second is not None and (first.body, second.body) == (b"1", b"2")
+    first, second = pulled(link, orders), pulled(link, orders)
+    assert (first.body, second.body) == (b"1", b"2")
     assert first.settling.ack(first.tag) and second.settling.requeue(second.tag)
-    again = eventually(lambda: run(link.pull(orders, soon())), "the message given back")
+    again = pulled(link, orders)
     assert again.body == b"2" and again.redelivered and again.settling.ack(again.tag)
     assert not again.settling.ack(again.tag)
 
 
 def test_pulling_from_a_missing_queue_harms_no_other_pull(link: PikaLink, orders: str) -> None:
     publish(link, message(orders))
-    held = run(link.pull(orders, soon()))
+    held = pulled(link, orders)
     with pytest.raises(NotFound, match="missing"):
         run(link.pull("missing", soon()))
-    assert held is not None and held.settling.live and held.settling.ack(held.tag)
+    assert held.settling.live and held.settling.ack(held.tag)
 
 
 # ---------------------------------------------------------------- declaring and looking up
@@ -515,9 +535,7 @@ def test_a_missing_vhost_is_final(address: Address) -> None:
     assert raised.value.code == 530
 
 
-def test_any_characters_may_stand_in_a_vhost(
-    own_rabbitmq: RabbitMQ, own_address: Address
-) -> None:
+def test_any_characters_may_stand_in_a_vhost(own_rabbitmq: RabbitMQ, own_address: Address) -> None:
     own_rabbitmq.add_vhost("a/b c%2F?#")
     run(connect(replace(own_address, vhost="a/b c%2F?#")).close(soon()))
 
@@ -563,7 +581,7 @@ def test_an_alarm_pauses_publishing_and_nothing_else(
     assert seen.unblocked.get(timeout=20) and link.blocked_reason is None
     assert run(waiting.outcome(soon())) == Confirmed()
     assert publish(link, message(orders, b"after")) == Confirmed()
-    bodies = [run(link.pull(orders, soon())).body for _ in range(3)]  # type: ignore[union-attr]
+    bodies = [pulled(link, orders).body for _ in range(3)]
     assert bodies == [b"flying", b"waiting", b"after"]
     assert run(link.pull(orders, soon())) is None
 
@@ -706,25 +724,19 @@ def test_an_overdue_call_times_out_and_later_ones_are_answered(
         with pytest.raises(BrokerTimeout, match=f"looking up queue '{orders}'"):
             run(slow.look_up_queue(orders, soon(0.05)))
         with pytest.raises(BrokerTimeout):
-            consume_by(slow, orders, soon(0.05))
+            late = SubscriptionRequest(orders, "late", 10)
+            run(slow.subscribe(late, Inbox().events, soon(0.05)))
         with pytest.raises(BrokerTimeout):
             run(slow.pull(orders, soon(0.05)))
         proxy.resume()
         assert run(slow.look_up_queue(orders, soon())) is not None
         publish(slow, message(orders))
-        arrival = eventually(lambda: run(slow.pull(orders, soon())), "a message nobody consumes")
+        arrival = pulled(slow, orders)
         assert arrival.settling.ack(arrival.tag)
         run(slow.close(soon()))
 
 
-def consume_by(link: PikaLink, name: str, deadline: float) -> PikaSubscription:
-    request = SubscriptionRequest(name, "late", 10)
-    return run(link.subscribe(request, Inbox().events, deadline))
-
-
-def test_the_heartbeat_is_kept_while_callers_do_nothing(
-    address: Address, orders: str
-) -> None:
+def test_the_heartbeat_is_kept_while_callers_do_nothing(address: Address, orders: str) -> None:
     seen, inbox = Seen(), Inbox()
     link = connect(replace(address, heartbeat=1), seen)
     subscription = consume(link, orders, inbox)
@@ -735,9 +747,7 @@ def test_the_heartbeat_is_kept_while_callers_do_nothing(
     run(link.close(soon()))
 
 
-def test_a_dead_peer_is_noticed_by_the_heartbeat(
-    address: Address, orders: str
-) -> None:
+def test_a_dead_peer_is_noticed_by_the_heartbeat(address: Address, orders: str) -> None:
     seen = Seen()
     with Proxy(address.port) as proxy:
         link = connect(replace(address, port=proxy.port, heartbeat=1), seen)

@@ -55,7 +55,7 @@ def outgoing(
 def publishes(raw: bytes) -> list[tuple[int, str]]:
     """Channel and message id of every publish in these bytes."""
     return [
-        (channel, frame.properties.message_id)
+        (channel, frame.properties.message_id or "")
         for channel, frame in frames_of(raw)
         if isinstance(frame, pamqp.header.ContentHeader)
     ]

@@ -84,10 +84,11 @@ def test_anything_else_returned_is_a_dead_letter_with_a_reason(returned: Any) ->
 def test_a_coroutine_that_nobody_awaited_warns_nobody_later() -> None:
     async def handler() -> None: ...
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
         decided = decision_of(handler())
         gc.collect()
+    assert not warned
     assert "returned a coroutine" in decided.reason
 
 
@@ -135,13 +136,11 @@ def test_the_reasons_are_the_contracts(answer: Ack, reason: str) -> None:
         *((None, "no reason given"), ("", "no reason given"), (" ", "no reason given")),
         *(("out of stock", "out of stock"), (Silent(), "Silent"), (NotText(), "NotText")),
         *((FatalError("a\nb"), "FatalError: a\nb"), (SystemExit(2), "SystemExit: 2")),
-        (FileNotFoundError(2, "No such file", "\udcff"), "FileNotFoundError: [Errno 2] No such"),
+        (ValueError("not \udcff"), "ValueError: not ?"),
     ],
 )
 def test_an_error_is_told_by_type_and_text(error: Any, told: str) -> None:
-    assert described(error).startswith(told)
-    if "Errno" not in told:
-        assert described(error) == told
+    assert described(error) == told
 
 
 @pytest.mark.parametrize("error", [ValueError("x" * 5000), "x" * 5000])
@@ -149,7 +148,10 @@ def test_it_is_cut_to_1000_characters(error: Any) -> None:
     assert len(described(error)) == 1000
 
 
-@given(st.text(st.characters()) | st.builds(ValueError, st.text(st.characters())))
+ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()))
+
+
+@given(ANY_TEXT | st.builds(ValueError, ANY_TEXT))
 def test_what_is_told_can_always_be_sent(error: Any) -> None:
     told = described(error)
     told.encode()

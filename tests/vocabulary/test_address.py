@@ -6,7 +6,7 @@ from dataclasses import replace
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acemq_amqp.address import Address, parse_address, parse_addresses
@@ -146,9 +146,10 @@ def test_what_is_shown_has_no_password_and_is_an_address_again() -> None:
     assert not LOCAL.secure
 
 
-_any_text = st.text(st.characters(exclude_categories=("Cs",)))
+_any_text = st.text(st.characters(codec="utf-8"))
 
 
+@settings(deadline=None)
 @given(_any_text, _any_text, _any_text.filter(bool))
 def test_quoted_credentials_and_vhosts_come_back_equal(
     username: str, password: str, vhost: str
@@ -158,6 +159,7 @@ def test_quoted_credentials_and_vhosts_come_back_equal(
     assert (address.username, address.password, address.vhost) == (username, password, vhost)
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_any_text_is_an_address_or_refused(url: str) -> None:
     for candidate in (url, f"amqp://{url}"):

@@ -254,6 +254,7 @@ def test_what_is_written_is_read_back(envelope: Envelope) -> None:
         *({"version": 1.0}, {"route_position": -1}, {"id": 5}, {"type": None}, {"error": b"x"}),
         *({"first_seen": datetime(2026, 1, 1)}, {"first_seen": 0}, {"headers": []}),
         *({"headers": {"x-acemq-foo": 1}}, {"headers": {5: 1}}, {"headers": None}),
+        *({"carried": {"x-acemq-id": "i"}}, {"carried": {"tenant": "acme"}}),
         {"first_seen": datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=5)))},
     ],
 )

@@ -61,6 +61,13 @@ def test_schedules(policy: RetryPolicy, schedule: tuple[float, ...]) -> None:
     assert policy.schedule() == schedule
 
 
+@pytest.mark.parametrize(("initial", "last"), [(0, 0.0), (1, 2**53 / 1000)])
+def test_a_wait_without_limit_grows_up_to_what_a_number_can_count(
+    initial: int, last: float
+) -> None:
+    assert exponential_retry(3000, initial).schedule()[-1] == last
+
+
 @pytest.mark.parametrize(
     ("policy", "rungs"),
     [

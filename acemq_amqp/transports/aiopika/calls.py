@@ -77,12 +77,14 @@ class Calls:
     def loss(self, asked: str) -> ConnectionLost:
         """A new error that says why there is no connection any more."""
         why = self.lost
-        error = ConnectionLost(
-            f"acemq: no answer to {asked}, for the connection is closed"
-            if why is None
-            else f"acemq: no answer to {asked}: {str(why).removeprefix('acemq: ')}",
-            code=0 if why is None else why.code,
-        )
+        if why is not None:
+            reason = str(why).removeprefix("acemq: ")
+        elif self._over.done():
+            reason = "the connection is closed"
+        else:
+            reason = "its channel was closed meanwhile; try again"
+        code = 0 if why is None else why.code
+        error = ConnectionLost(f"acemq: no answer to {asked}: {reason}", code=code)
         error.__cause__ = why
         return error
 

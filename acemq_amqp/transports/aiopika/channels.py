@@ -13,13 +13,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeAlias, cast
 
-from acemq_amqp.transports.wire.events import (
-    Blocked,
-    ChannelClosed,
-    ConnectionClosed,
-    Unblocked,
-    WireEvent,
-)
 from aiormq import Channel
 from aiormq.abc import AbstractConnection
 from pamqp.base import Frame
@@ -28,6 +21,13 @@ from acemq_amqp.core.ports import Deadline
 from acemq_amqp.errors import BrokerError
 from acemq_amqp.transports.aiopika.calls import Calls
 from acemq_amqp.transports.aiopika.refusals import refusal
+from acemq_amqp.transports.wire.events import (
+    Blocked,
+    ChannelClosed,
+    ConnectionClosed,
+    Unblocked,
+    WireEvent,
+)
 
 log = logging.getLogger("acemq_amqp")
 

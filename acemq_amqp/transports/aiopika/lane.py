@@ -12,14 +12,13 @@ import asyncio
 import threading
 from collections.abc import Callable
 
-from acemq_amqp.transports.wire.events import Acked, ChannelClosed, Nacked, Returned
-
 from acemq_amqp.core.ports import Outcome, Outgoing
 from acemq_amqp.errors import BrokerError
 from acemq_amqp.transports.aiopika.channels import Channels, LiveChannel
 from acemq_amqp.transports.aiopika.deadlines import Deadlines
 from acemq_amqp.transports.aiopika.pending import PendingPublish
 from acemq_amqp.transports.aiopika.tap_stream import TapStream
+from acemq_amqp.transports.wire.events import Acked, ChannelClosed, Nacked, Returned
 from acemq_amqp.transports.wire.publishing import PublishLedger
 
 #: bytes collected for one write

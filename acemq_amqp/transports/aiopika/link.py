@@ -12,7 +12,6 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 import aio_pika
-from acemq_amqp.transports.wire.events import Blocked, Unblocked, WireEvent
 from aiormq.abc import AbstractConnection
 
 from acemq_amqp.address import Address
@@ -39,6 +38,7 @@ from acemq_amqp.transports.aiopika.refusals import lost
 from acemq_amqp.transports.aiopika.side import SideChannel
 from acemq_amqp.transports.aiopika.subscription import ChannelSubscription
 from acemq_amqp.transports.aiopika.tap_stream import TapStream
+from acemq_amqp.transports.wire.events import Blocked, Unblocked, WireEvent
 
 #: what RabbitMQ offers where a broker names no limit
 _FRAME_MAX = 131_072
@@ -152,6 +152,8 @@ class AioPikaLink:
         self._closing = True
         self._lane.flush()
         self._channels.retire()
+        if self._stream.open:
+            self._stream.release()
         closing = self._calls.spawn(self._connection.close())
         try:
             await asyncio.wait((closing,), timeout=seconds_left(deadline))
@@ -183,10 +185,11 @@ class AioPikaLink:
             self._events.lost(why)
 
     async def _bury(self) -> None:
-        """Lets the driver end by itself, then makes sure that it did."""
+        """Closes the driver, if it has not closed itself; drops a socket that will not end."""
+        await self._connection.close()
         await asyncio.wait((self._stream.over,), timeout=_LAST_WORDS)
         self._stream.abort()
-        await self._connection.close()
+        self._stream.release()
 
     def _of_connection(self, event: ConnectionEvent) -> None:
         if isinstance(event, Blocked):

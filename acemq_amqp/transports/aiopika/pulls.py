@@ -12,8 +12,6 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from acemq_amqp.transports.wire.events import ChannelClosed, Got, GotNothing
-
 from acemq_amqp.core.ports import Arrival, Deadline, QueueState
 from acemq_amqp.errors import BrokerError, NotFound
 from acemq_amqp.transports.aiopika.calls import Calls
@@ -21,6 +19,7 @@ from acemq_amqp.transports.aiopika.channels import Channels, LiveChannel
 from acemq_amqp.transports.aiopika.refusals import refusal
 from acemq_amqp.transports.aiopika.settling import SettlingChannel
 from acemq_amqp.transports.aiopika.tap_stream import TapStream
+from acemq_amqp.transports.wire.events import ChannelClosed, Got, GotNothing
 from acemq_amqp.transports.wire.frames import get_frame
 
 LookUp = Callable[[str, Deadline], Awaitable[QueueState | None]]
@@ -46,6 +45,7 @@ class PullChannel(SettlingChannel):
         """Gets one message, or None where there is none."""
         answer: asyncio.Future[Arrival | None] = self._loop.create_future()
         self._asked.append((queue, answer))
+        self.flush()  # what was given back before this question may be its answer
         self._stream.write(get_frame(self._channel.number, queue))
         return await self._calls.ask(answer, deadline, f"a pull from queue {queue!r}")
 

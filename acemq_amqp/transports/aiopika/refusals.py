@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import ssl
 
-from acemq_amqp.transports.wire.events import ChannelClosed, ConnectionClosed
-
 from acemq_amqp.address import Address
 from acemq_amqp.errors import (
     AccessRefused,
@@ -20,6 +18,7 @@ from acemq_amqp.errors import (
     DeclarationMismatch,
     NotFound,
 )
+from acemq_amqp.transports.wire.events import ChannelClosed, ConnectionClosed
 
 _REFUSALS: dict[int, tuple[type[BrokerError], str]] = {
     403: (AccessRefused, "check this login's permissions on it"),

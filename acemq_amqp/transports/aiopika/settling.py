@@ -34,6 +34,11 @@ class SettlingChannel:
         """False once every unsettled delivery is stale."""
         return self._live
 
+    @property
+    def unsettled(self) -> int:
+        """Deliveries that came and are not settled yet."""
+        return self._ledger.unsettled
+
     def ack(self, tag: int) -> bool:
         """Acknowledges, together with others that fall due. Any thread."""
         return self._ledger.ack(tag) and self._due()

@@ -12,7 +12,6 @@ import asyncio
 import uuid
 from typing import Any
 
-from acemq_amqp.transports.wire.events import ChannelClosed, ConsumerCancelled, Delivered
 from pamqp import commands
 
 from acemq_amqp.core.ports import Arrival, Deadline, SubscriptionEvents, SubscriptionRequest
@@ -22,6 +21,7 @@ from acemq_amqp.transports.aiopika.refusals import refusal
 from acemq_amqp.transports.aiopika.requests import BasicConsume
 from acemq_amqp.transports.aiopika.settling import SettlingChannel
 from acemq_amqp.transports.aiopika.tap_stream import TapStream
+from acemq_amqp.transports.wire.events import ChannelClosed, ConsumerCancelled, Delivered
 
 
 class ChannelSubscription(SettlingChannel):

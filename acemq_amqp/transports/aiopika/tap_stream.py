@@ -4,7 +4,8 @@ Every chunk goes through the tap first; its events go to the listener at once, a
 what is left goes on to the driver, which thus is never ahead of us. Frames of ours are
 written to the same socket transport, whole, between the driver's writes. The stream ends
 once: by the broker's close, the end of the bytes, an error of the socket, a broken frame,
-or silence.
+or silence. A driver that met such an end by itself would fill the log with it; so the
+listener closes the driver, and only then the driver's own side of the stream is ended.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from collections.abc import Sequence
 from typing import Protocol, cast
 
 from acemq_amqp.transports.wire.events import ConnectionClosed, WireEvent
-
 from acemq_amqp.transports.wire.tap import Tap, WireError
 
 #: bytes that wait for the socket before publishes are held back in their ledger, where
 #: they can still be withdrawn
 _HIGH_WATER = 256 * 1024
+#: the frame of connection.close-ok
+_CLOSE_OK = b"\x01\x00\x00\x00\x00\x00\x04\x00\x0a\x00\x33\xce"
 
 
 class Listener(Protocol):
@@ -41,6 +43,8 @@ class TapStream(asyncio.StreamReaderProtocol):
     :ivar paused: the socket is slow; what can wait should wait
     :ivar farewell: the broker's Connection.Close, once it came
     :ivar heard: when bytes last came, by the loop's clock
+    :ivar over: done when the socket is gone
+    :ivar driver_leads: the driver opens or closes the connection, and must see how it ends
     """
 
     def __init__(self, reader: asyncio.StreamReader, loop: asyncio.AbstractEventLoop) -> None:
@@ -50,15 +54,18 @@ class TapStream(asyncio.StreamReaderProtocol):
         self.paused = False
         self.farewell: ConnectionClosed | None = None
         self.heard = loop.time()
-        self.over = loop.create_future()
+        self.over: asyncio.Future[None] = loop.create_future()
+        self.driver_leads = True
         self._clock = loop.time
         self._socket: asyncio.Transport | None = None
         self._listener: Listener | None = None
         self._ended = False
+        self._withheld: tuple[Exception | None] | None = None
 
     def listen(self, listener: Listener) -> None:
         """Tells the listener from now on; at once, where the stream has ended already."""
         self._listener = listener
+        self.driver_leads = False
         if self._ended:
             listener.ended(None)
 
@@ -72,6 +79,13 @@ class TapStream(asyncio.StreamReaderProtocol):
         self._end(cause)
         if self._socket is not None:
             self._socket.abort()
+
+    def release(self) -> None:
+        """Ends the driver's side too, once the driver is closed."""
+        self.driver_leads = True
+        if self._withheld is not None:
+            (exc,), self._withheld = self._withheld, None
+            super().connection_lost(exc)
 
     # ------------------------------------------------------------ called by the loop
 
@@ -90,13 +104,14 @@ class TapStream(asyncio.StreamReaderProtocol):
             return
         if events:
             self._tell(events)
-        if passed:
+        if passed and (self.driver_leads or not self._ended):
             super().data_received(passed)
 
     def eof_received(self) -> bool | None:
-        keep = super().eof_received()
-        self._end(None)
-        return keep
+        if self.driver_leads:
+            return super().eof_received()
+        self.abort()
+        return None
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -109,8 +124,11 @@ class TapStream(asyncio.StreamReaderProtocol):
             self._listener.writable()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        super().connection_lost(exc)
         self._end(exc)
+        if self.driver_leads:
+            super().connection_lost(exc)
+        else:
+            self._withheld = (exc,)
         if not self.over.done():
             self.over.set_result(None)
 
@@ -121,7 +139,14 @@ class TapStream(asyncio.StreamReaderProtocol):
             self._listener.received(events)
         if type(events[-1]) is ConnectionClosed:  # nothing follows it
             self.farewell = events[-1]
-            self._end(None)
+            self._part()
+
+    def _part(self) -> None:
+        """Answers the broker's close, where the driver will not."""
+        if not self.driver_leads and self._socket is not None and not self._ended:
+            self._socket.write(_CLOSE_OK)
+            self._socket.close()
+        self._end(None)
 
     def _end(self, cause: BaseException | None) -> None:
         self.open = False

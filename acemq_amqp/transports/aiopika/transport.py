@@ -10,7 +10,7 @@ from aiormq.abc import AbstractConnection
 
 from acemq_amqp.address import Address
 from acemq_amqp.core.ports import Deadline, LinkEvents
-from acemq_amqp.errors import BrokerError
+from acemq_amqp.errors import BrokerTimeout
 from acemq_amqp.transports.aiopika.calls import Calls
 from acemq_amqp.transports.aiopika.dialling import DialledStream, TlsSource, dial, verifying
 from acemq_amqp.transports.aiopika.driver_url import driver_url
@@ -68,7 +68,7 @@ async def _log_in(
         stream.abort()
         calls.spawn(connection.close())
         await calls.finished(_CLEARING)
-        if isinstance(error, BrokerError):
+        if isinstance(error, BrokerTimeout):
             error = TimeoutError()
         if isinstance(error, Exception):
             raise no_connection(address, stream.farewell, error) from error

@@ -131,9 +131,7 @@ _KNOWN: dict[QueueKind, dict[str, Check]] = {
     "quorum": {
         **_QUEUE,
         "x-delivery-limit": _whole,
-        "x-dead-letter-strategy": _one_of(
-            "invalid_dlx_strategy", "at-most-once", "at-least-once"
-        ),
+        "x-dead-letter-strategy": _one_of("invalid_dlx_strategy", "at-most-once", "at-least-once"),
         "x-max-in-memory-length": _whole,
         "x-max-in-memory-bytes": _whole,
         "x-quorum-initial-group-size": _whole,

@@ -288,4 +288,3 @@ class MemoryBroker:
         close_channels(channel for link in links for channel in link.channels)
         if not self._links:
             self.turn.timetable.sleep()
-

@@ -17,6 +17,9 @@ from typing import Protocol
 
 from acemq_amqp.durations import Duration, seconds
 
+#: seconds below which sums of floats do not agree
+_GRAIN = 1e-6
+
 
 class Wake(Protocol):
     """A call that is due later."""
@@ -38,6 +41,9 @@ class BrokerClock(Protocol):
     def monotonic(self) -> float:
         """Seconds of a clock that never steps back."""
 
+    def reached(self, moment: float) -> bool:
+        """Whether a moment of :meth:`monotonic` has come."""
+
     def call_at(self, moment: float, callback: Callable[[], None]) -> Wake:
         """Calls back at a moment of :meth:`monotonic`."""
 
@@ -52,6 +58,9 @@ class RealClock:
 
     def monotonic(self) -> float:
         return time.monotonic()
+
+    def reached(self, moment: float) -> bool:
+        return moment <= time.monotonic()
 
     def call_at(self, moment: float, callback: Callable[[], None]) -> Wake:
         delay = min(max(0.0, moment - time.monotonic()), threading.TIMEOUT_MAX)
@@ -93,6 +102,9 @@ class TestClock:
     def monotonic(self) -> float:
         return self._now
 
+    def reached(self, moment: float) -> bool:
+        return moment <= self._now + _GRAIN
+
     def call_at(self, moment: float, callback: Callable[[], None]) -> Wake:
         due = _Due(callback)
         with self._lock:
@@ -114,7 +126,7 @@ class TestClock:
 
     def _next(self, target: float) -> Callable[[], None] | None:
         with self._lock:
-            while self._due and self._due[0][0] <= target:
+            while self._due and self._due[0][0] <= target + _GRAIN:
                 moment, _, due = heapq.heappop(self._due)
                 if due.callback is not None:
                     self._now = max(self._now, moment)

@@ -12,6 +12,7 @@ from typing import Any
 from acemq_amqp.topology import ExchangeDeclaration, QueueDeclaration
 from acemq_amqp.transports.memory.refusals import refused
 
+_TYPE = "x-queue-type"
 _TYPES = {bool: "bool", int: "signedint", str: "longstr"}
 
 
@@ -20,7 +21,11 @@ def check_queue(current: QueueDeclaration, again: QueueDeclaration) -> None:
     where = f"queue '{current.name}' in vhost '/'"
     _check_flag(where, "durable", current.durable, again.durable)
     _check_flag(where, "auto_delete", current.auto_delete, again.auto_delete)
-    _check_arguments(where, _typed(current.arguments), _typed(again.arguments))
+    have, want = dict(current.arguments), dict(again.arguments)
+    if have.get(_TYPE, "classic") == want.get(_TYPE, "classic"):
+        have.pop(_TYPE, None)
+        want.pop(_TYPE, None)
+    _check_arguments(where, have, want)
 
 
 def check_exchange(current: ExchangeDeclaration, again: ExchangeDeclaration) -> None:
@@ -33,10 +38,6 @@ def check_exchange(current: ExchangeDeclaration, again: ExchangeDeclaration) -> 
     _check_arguments(where, current.arguments, again.arguments)
 
 
-def _typed(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {"x-queue-type": "classic", **arguments}
-
-
 def _check_flag(where: str, name: str, current: bool, again: bool) -> None:
     if current != again:
         raise _inequivalent(where, name, f"'{_word(again)}'", f"'{_word(current)}'")
@@ -45,7 +46,7 @@ def _check_flag(where: str, name: str, current: bool, again: bool) -> None:
 def _check_arguments(where: str, current: Mapping[str, Any], again: Mapping[str, Any]) -> None:
     for name in sorted({*current, *again}):
         have, want = current.get(name), again.get(name)
-        if have == want and type(have) is type(want):
+        if have == want:
             continue
         if have is None:
             raise _inequivalent(where, name, f"the value {_valued(want)}", "none")

@@ -110,7 +110,7 @@ class MemoryLink:
     ) -> MemorySubscription:
         subscription = MemorySubscription(self._broker, self, request, events)
         with self.calling():
-            subscription.begin(request.prefetch)
+            subscription.begin()
             self.channels[subscription.channel] = None
         return subscription
 
@@ -143,11 +143,6 @@ class MemoryLink:
                 raise
             self._broker.lose(self, str(refusal), refusal.code)
             raise ConnectionLost(str(refusal), code=refusal.code) from refusal
-
-    def check_live(self, channel: Channel) -> None:
-        """:raises ConnectionLost: the channel was closed"""
-        if not channel.live:
-            raise self._gone()
 
     def _gone(self) -> ConnectionLost:
         return ConnectionLost(

@@ -27,9 +27,7 @@ def topic_matches(pattern: str, key: str) -> bool:
             first = reached.index(True) if True in reached else len(reached)
             reached = [n >= first for n in range(len(reached))]
         else:
-            reached = [False] + [
-                reached[n] and part in ("*", word) for n, word in enumerate(words)
-            ]
+            reached = [False] + [reached[n] and part in ("*", word) for n, word in enumerate(words)]
     return reached[-1]
 
 

@@ -27,8 +27,7 @@ def message_of(outgoing: Outgoing, login: str, largest: int) -> Message | Refuse
         return _refused(f"message size {len(body)} is larger than configured max size {largest}")
     if properties.user_id is not None and properties.user_id != login:
         return _refused(
-            f"user_id property set to '{properties.user_id}' "
-            f"but authenticated user was '{login}'"
+            f"user_id property set to '{properties.user_id}' but authenticated user was '{login}'"
         )
     if properties.delivery_mode not in (None, 1, 2):
         return _refused(f"invalid message: {{delivery_mode_unknown,{properties.delivery_mode}}}")

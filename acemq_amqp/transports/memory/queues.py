@@ -69,7 +69,7 @@ class Queue(Store):
             if self.options.overflow == "reject-publish-dlx":
                 self._bury(self, message, "maxlen")
             return False
-        expires_at = self._expiry(message) if self._timed or message.expiration is not None else None
+        expires_at = self._expiry(message)
         entry = Entry(message, next(self._positions), expires_at)
         self._ready.append(entry)
         # A consumer that waits gets even what would expire, or be dropped, at once.
@@ -182,12 +182,14 @@ class Queue(Store):
         return largest is not None and self._ready.bytes + more_bytes > largest
 
     def _expiry(self, message: Message) -> float | None:
+        if not self._timed and message.expiration is None:
+            return None
         waits = [w for w in (self.options.ttl, message.expiration) if w is not None]
         return self._runtime.clock.monotonic() + min(waits) if waits else None
 
     def _expired(self, entry: Entry) -> bool:
         moment = entry.expires_at
-        return moment is not None and moment <= self._runtime.clock.monotonic()
+        return moment is not None and self._runtime.clock.reached(moment)
 
     def _set_alarm(self, moment: float) -> None:
         if self._alarm_at is None or moment < self._alarm_at:

@@ -1,8 +1,8 @@
 """The messages of a queue that wait for a consumer, in order.
 
-New ones join at the back. One that comes back takes the place that its position
-gives it, which is before everything that was behind it. With priorities there is
-one such line for each, and the highest that is not empty is served.
+New ones join at the back. What comes back goes before them, each at its position.
+With priorities there is one such line for each, and the highest that is not empty
+is served.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Iterator
+from operator import itemgetter
 
 from acemq_amqp.transports.memory.messages import Entry
 
 
 class _Line:
-    """Messages of one priority."""
+    """Messages of one priority. What came back was before everything that never left."""
 
     __slots__ = ("fresh", "returned")
 
@@ -24,20 +25,16 @@ class _Line:
         self.returned: list[tuple[int, Entry]] = []
 
     def head(self) -> Entry | None:
-        if not self.returned:
-            return self.fresh[0] if self.fresh else None
-        position, entry = self.returned[0]
-        return self.fresh[0] if self.fresh and self.fresh[0].position < position else entry
+        if self.returned:
+            return self.returned[0][1]
+        return self.fresh[0] if self.fresh else None
 
     def pop(self) -> Entry:
-        returned, fresh = self.returned, self.fresh
-        if returned and (not fresh or returned[0][0] < fresh[0].position):
-            return heapq.heappop(returned)[1]
-        return fresh.popleft()
+        return heapq.heappop(self.returned)[1] if self.returned else self.fresh.popleft()
 
     def __iter__(self) -> Iterator[Entry]:
-        back = (entry for _, entry in sorted(self.returned, key=lambda pair: pair[0]))
-        return heapq.merge(back, self.fresh, key=lambda entry: entry.position)
+        yield from (entry for _, entry in sorted(self.returned, key=itemgetter(0)))
+        yield from self.fresh
 
 
 class Ready:

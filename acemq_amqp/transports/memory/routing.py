@@ -37,9 +37,7 @@ class Router(Generic[Q]):
         """The topology changed."""
         self._remembered.clear()
 
-    def route(
-        self, exchange: str, keys: tuple[str, ...], properties: Properties
-    ) -> tuple[Q, ...]:
+    def route(self, exchange: str, keys: tuple[str, ...], properties: Properties) -> tuple[Q, ...]:
         """The queues that get a message, each once. The exchange exists, or is the default one."""
         remembered = self._remembered.get((exchange, keys))
         if remembered is not None:

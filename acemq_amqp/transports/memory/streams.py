@@ -84,8 +84,8 @@ class Stream(Store):
     # ------------------------------------------------------------ reading
 
     def place(self, consumer: Consumer, start: Start) -> None:
-        """Sets a consumer's cursor. What is below retention begins at the oldest."""
-        consumer.cursor = max(self._first, self._offset(start))
+        """Sets a consumer's cursor."""
+        consumer.cursor = self._offset(start)
 
     def _offset(self, start: Start) -> int:
         if isinstance(start, Since):
@@ -113,6 +113,7 @@ class Stream(Store):
                 self._feed(consumer)
 
     def _feed(self, consumer: Consumer) -> None:
+        # Below retention reading goes on with the oldest, also for one that was overtaken.
         consumer.cursor = max(consumer.cursor, self._first)
         while consumer.willing and consumer.cursor < self.end:
             entry = self._log[consumer.cursor - self._first]

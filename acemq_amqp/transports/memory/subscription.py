@@ -30,6 +30,11 @@ class MemorySettling:
     def live(self) -> bool:
         return self.channel.live
 
+    @property
+    def unsettled(self) -> int:
+        """Deliveries that came and are not settled yet."""
+        return len(self.channel.held)
+
     def ack(self, tag: int) -> bool:
         with self._turn:
             return self.channel.ack(tag)
@@ -54,7 +59,7 @@ class MemorySettling:
 
 
 class MemorySubscription(MemorySettling):
-    """A consumer. :meth:`begin` consumes."""
+    """A consumer, as soon as :meth:`begin` was called."""
 
     def __init__(
         self,
@@ -66,10 +71,9 @@ class MemorySubscription(MemorySettling):
         super().__init__(broker, link)
         self._request = request
         self._events = events
-        self._consumer: Consumer | None = None
 
-    def begin(self, prefetch: int) -> None:
-        """Consumes. In a turn.
+    def begin(self) -> None:
+        """Consumes. In a turn, once.
 
         :raises BrokerError: what RabbitMQ refuses too
         :raises ConfigurationError: what only this broker does not do
@@ -80,14 +84,14 @@ class MemorySubscription(MemorySettling):
         consumer = Consumer(
             self.channel,
             request.tag,
-            prefetch,
+            request.prefetch,
             exclusive=request.exclusive,
             priority=request.arguments.get("x-priority", 0),
             arrived=self._events.arrived,
             ended=self._events.ended,
         )
         if isinstance(store, Stream):
-            if not prefetch:
+            if not request.prefetch:
                 raise refused(
                     406,
                     "PRECONDITION_FAILED - consumer prefetch count is not set for "
@@ -96,24 +100,14 @@ class MemorySubscription(MemorySettling):
             now = self._broker.clock.now()
             store.place(consumer, stream_start(request.queue, request.arguments, now))
         store.join(consumer)
-        self._consumer = consumer
         store.refresh()
-
-    def _leave(self) -> None:
-        for store, consumer in self.channel.consumers:
-            store.leave(consumer)
-            store.refresh()
-        self.channel.consumers.clear()
-
-    async def reopen(self, prefetch: int, deadline: Deadline) -> None:
-        with self._link.calling():
-            self._link.check_live(self.channel)
-            self._leave()
-            self.begin(prefetch)
 
     async def cancel(self, deadline: Deadline) -> None:
         with self._turn:
-            self._leave()
+            for store, consumer in self.channel.consumers:
+                store.leave(consumer)
+                store.refresh()
+            self.channel.consumers.clear()
 
     async def close(self, deadline: Deadline) -> None:
         with self._turn:

@@ -36,7 +36,7 @@ class Timetable:
 
     def run_due(self) -> None:
         """Runs what is due."""
-        while self._due and self._due[0][0] <= self._clock.monotonic():
+        while self._due and self._clock.reached(self._due[0][0]):
             heapq.heappop(self._due)[2]()
 
     def rung(self) -> None:

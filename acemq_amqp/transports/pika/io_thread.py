@@ -89,6 +89,7 @@ class IoThread:
             ) from None
         finally:
             self._replies.discard(reply)
+            reply.abandon()  # an interrupt may have ended the wait
 
     def refuse_own_thread(self, asked: str) -> None:
         """Raises at once where a wait would wait for its own thread."""

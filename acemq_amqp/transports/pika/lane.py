@@ -65,7 +65,8 @@ class Lane:
         """Writes what waits, as far as there is room."""
         self._again = False
         if self._ready:
-            self._write()
+            if self._channel is not None and self._channel.is_open:
+                self._write(self._channel)
         elif self._channel is None and self.ledger.unsettled and not self._session.lost:
             self._open()
 
@@ -73,13 +74,12 @@ class Lane:
         self._due = False
         self.flush()
 
-    def _write(self) -> None:
-        assert self._channel is not None
+    def _write(self, channel: LiveChannel) -> None:
         room = self._session.room
         if room > 0:
             frames = self.ledger.collect(room)
             if frames:
-                self._channel.write(frames)
+                channel.write(frames)
         if self.ledger.wanting:
             self._look_again()
 

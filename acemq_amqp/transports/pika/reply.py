@@ -63,16 +63,19 @@ class Reply(Generic[T]):
         self._wait.release()
         return True
 
+    def abandon(self) -> bool:
+        """Nobody waits any more; False where an answer came first."""
+        with self._guard:
+            abandoned, self._open = self._open, False
+        return abandoned
+
     def wait(self, deadline: Deadline) -> T:
         """Waits for the answer.
 
         :raises TimeoutError: at the deadline; the reply is then closed for good
         """
-        if not self._wait.acquire(timeout=remaining(deadline)):
-            with self._guard:
-                if self._open:
-                    self._open = False
-                    raise TimeoutError
+        if not self._wait.acquire(timeout=remaining(deadline)) and self.abandon():
+            raise TimeoutError
         if self._error is not None:
             raise self._error
         return cast(T, self._value)

@@ -8,17 +8,18 @@ starts after all that this one held has gone back in order.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 
 import pika.spec
 
 from acemq_amqp.core.ports import Deadline, SubscriptionEvents, SubscriptionRequest
-from acemq_amqp.errors import BrokerError, ConnectionLost, ConsumerEnded
+from acemq_amqp.errors import BrokerError, BrokerTimeout, ConnectionLost, ConsumerEnded
 from acemq_amqp.fieldtable import encode_table
 from acemq_amqp.transports.pika.channels import LiveChannel
 from acemq_amqp.transports.pika.refusals import refusal
-from acemq_amqp.transports.pika.reply import Reply
+from acemq_amqp.transports.pika.reply import Reply, remaining
 from acemq_amqp.transports.pika.session import Session, guarded
 from acemq_amqp.transports.pika.settling import Settlements
 from acemq_amqp.transports.wire.events import ChannelClosed, ConsumerCancelled, Delivered, WireEvent
@@ -36,7 +37,9 @@ class PikaSubscription:
         self._asked = f"consuming from queue '{request.queue}'"
         self._channel: LiveChannel
         self._settlements: Settlements
+        #: the call that is carried out now, answered or not
         self._waiting: Reply[None] | None = None
+        self._one_call = threading.Lock()
         self._closing = False
         self._ended = False
         self._handed_out = False
@@ -47,6 +50,10 @@ class PikaSubscription:
     def live(self) -> bool:
         return self._settlements.live
 
+    @property
+    def unsettled(self) -> int:
+        return self._settlements.unsettled
+
     def ack(self, tag: int) -> bool:
         return self._settlements.ack(tag)
 
@@ -54,14 +61,16 @@ class PikaSubscription:
         return self._settlements.requeue(tag)
 
     async def reopen(self, prefetch: int, deadline: Deadline) -> None:
-        self._ask(lambda: self._cancel(lambda: self._consume(prefetch)), deadline, self._asked)
+        def begin(reply: Reply[None]) -> None:
+            self._cancel(reply, lambda: self._consume(reply, prefetch))
+
+        self._ask(begin, deadline, self._asked)
 
     async def cancel(self, deadline: Deadline) -> None:
-        self._ask(
-            lambda: self._cancel(self._done),
-            deadline,
-            f"cancelling the consumer of queue '{self._request.queue}'",
-        )
+        def begin(reply: Reply[None]) -> None:
+            self._cancel(reply, lambda: _answer(reply))
+
+        self._ask(begin, deadline, f"cancelling the consumer of queue '{self._request.queue}'")
 
     async def close(self, deadline: Deadline) -> None:
         if not self._session.lost:
@@ -70,14 +79,22 @@ class PikaSubscription:
                     self._close, deadline, f"closing the consumer of queue '{self._request.queue}'"
                 )
 
-    def _ask(self, begin: Callable[[], None], deadline: Deadline, asked: str) -> None:
+    def _ask(self, begin: Callable[[Reply[None]], None], deadline: Deadline, asked: str) -> None:
+        """Has one call at a time carried out, as answers on a channel bear no name."""
+
         def begun(reply: Reply[None]) -> None:
             if not self.live or self._closing:
                 raise self._gone()
             self._waiting = reply
-            begin()
+            begin(reply)
 
-        self._session.io.ask(begun, deadline, asked)
+        self._session.io.refuse_own_thread(asked)
+        if not self._one_call.acquire(timeout=remaining(deadline)):
+            raise BrokerTimeout(f"acemq: no time was left for {asked}: an earlier call took it all")
+        try:
+            self._session.io.ask(begun, deadline, asked)
+        finally:
+            self._one_call.release()
 
     def _gone(self) -> BrokerError:
         return ConsumerEnded(
@@ -92,66 +109,72 @@ class PikaSubscription:
 
         :raises ConfigurationError: an argument that cannot be encoded; nothing was sent
         """
-        encode_table(
-            self._request.arguments, f"argument of the consumer of queue '{self._request.queue}'"
-        )
+        request = self._request
+        encode_table(request.arguments, f"argument of the consumer of queue '{request.queue}'")
         self._waiting = reply
         channel = LiveChannel(
             self._session,
             self._receive,
-            lambda: self._consume(self._request.prefetch),
+            lambda: self._consume(reply, request.prefetch),
             self._closed_by_broker,
         )
         self._channel = channel
         self._settlements = Settlements(self._session, channel.number, channel.write)
 
-    def _consume(self, prefetch: int) -> None:
-        if not self._abandoned():
+    def _consume(self, reply: Reply[None], prefetch: int) -> None:
+        if self._goes_on(reply):
             self._channel.call(
-                pika.spec.Basic.Qos(0, prefetch, False),
+                pika.spec.Basic.Qos(prefetch_count=prefetch),
                 pika.spec.Basic.QosOk,
-                lambda _answer: self._start(),
+                lambda _answer: self._start(reply),
             )
 
-    def _start(self) -> None:
-        if self._abandoned():
-            return
+    def _start(self, reply: Reply[None]) -> None:
         request = self._request
-        self._channel.call(
-            pika.spec.Basic.Consume(
-                queue=request.queue, consumer_tag=request.tag, exclusive=request.exclusive
-            ),
-            pika.spec.Basic.ConsumeOk,
-            lambda _answer: self._started(),
-            arguments=request.arguments,
-        )
+        if self._goes_on(reply):
+            self._channel.call(
+                pika.spec.Basic.Consume(
+                    queue=request.queue, consumer_tag=request.tag, exclusive=request.exclusive
+                ),
+                pika.spec.Basic.ConsumeOk,
+                lambda _answer: self._started(reply),
+                arguments=request.arguments,
+            )
 
-    def _started(self) -> None:
-        if not self._abandoned():
-            self._done()
+    def _started(self, reply: Reply[None]) -> None:
+        if self._goes_on(reply):
+            self._handed_out = reply.set(None) or self._handed_out
+            if not self._handed_out:
+                self._abandon()
 
-    def _cancel(self, cancelled: Callable[[], None]) -> None:
+    def _cancel(self, reply: Reply[None], cancelled: Callable[[], None]) -> None:
         self._settlements.flush()
         self._channel.call(
             pika.spec.Basic.Cancel(consumer_tag=self._request.tag),
             pika.spec.Basic.CancelOk,
-            lambda _answer: cancelled(),
+            lambda _answer: cancelled() if self._goes_on(reply) else None,
         )
+
+    def _goes_on(self, reply: Reply[None]) -> bool:
+        """Whether a call is still the one to carry out.
+
+        It goes on without its caller, who may call again; but a subscription that nobody
+        got is given up.
+        """
+        if not self._handed_out and not reply.open:
+            self._abandon()
+        return self._waiting is reply and not self._closing
 
     def _close(self, reply: Reply[None]) -> None:
         self._closing = True
         self._settlements.flush()
-
         self._settlements.close()  # a settlement after this could not be written
+        self._end(self._gone())
         self._channel.close(lambda: _answer(reply))
 
-    def _abandoned(self) -> bool:
-        """Whether the subscriber gave up before it had the subscription; this then does so too."""
-        if self._handed_out or self._waiting is None or self._waiting.open:
-            return False
+    def _abandon(self) -> None:
         self._closing = True
         self._give_up()
-        return True
 
     def _give_up(self) -> None:
         self._settlements.close()
@@ -166,29 +189,21 @@ class PikaSubscription:
             self._end(
                 BrokerError(
                     f"acemq: the broker cancelled the consumer of queue '{self._request.queue}': "
-                    "the queue was deleted or moved"
+                    "the queue was deleted, or its leader moved; subscribe again"
                 )
             )
 
     def _closed_by_broker(self, closed: ChannelClosed) -> None:
         self._settlements.close()
-        error = refusal(closed, self._asked)
-        if not self._fail(error):
-            self._end(error)
+        self._end(refusal(closed, self._asked))
 
     def _end(self, error: BrokerError) -> None:
-        if not self._ended and not self._closing:
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            waiting.fail(error)
+        if self._handed_out and not self._ended and not self._closing:
             self._ended = True
             guarded(self._events.ended, error)
-
-    def _done(self) -> None:
-        if self._waiting is not None:
-            self._handed_out = self._waiting.set(None) or self._handed_out
-            self._waiting = None
-
-    def _fail(self, error: BrokerError) -> bool:
-        waiting, self._waiting = self._waiting, None
-        return waiting is not None and waiting.fail(error)
 
 
 def _answer(reply: Reply[None]) -> None:

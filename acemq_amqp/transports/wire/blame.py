@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from acemq_amqp.core.ports import Outgoing, Refused
 
 _EXCHANGE = re.compile(
-    r"(?:topic '(?P<key>.*)' in )?exchange '(?P<name>.*?)(?P<whole>' in vhost|$)"
+    r"(?:topic '(?P<key>.*)' in )?exchange '(?P<name>.*?)(?:(?P<whole>' in vhost)|[.]{3}$|$)"
 )
 _SIZE = re.compile(r"message size \d+ is larger than .*size (?P<limit>\d+)")
 _ACCESS_REFUSED, _NOT_FOUND, _LOCKED, _PRECONDITION_FAILED = 403, 404, 405, 406
@@ -42,7 +42,7 @@ def _fitting(code: int, text: str) -> Callable[[Outgoing], bool]:
     if code in (_NOT_FOUND, _ACCESS_REFUSED) and (named := _EXCHANGE.search(text)):
         name, whole, key = named["name"], bool(named["whole"]), named["key"]
         return lambda outgoing: (
-            # A reply text holds 255 bytes, so a long name may be cut.
+            # A reply text holds 255 bytes, so a long name may be cut ("...").
             (outgoing.exchange == name if whole else outgoing.exchange.startswith(name))
             and key in (None, outgoing.routing_key)
         )

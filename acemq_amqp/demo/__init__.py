@@ -1,0 +1,51 @@
+"""The main job, shown: orders published, handled, retried, dead-lettered and parked.
+
+``python -m acemq_amqp demo`` runs one scenario in both flavours, compares what happened
+with what should have, and prints a table of both. It needs no broker and installs
+nothing; with an address of a RabbitMQ it does the same there, under names of its own
+that are gone afterwards.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from acemq_amqp.address import parse_address
+from acemq_amqp.demo.async_part import play_async
+from acemq_amqp.demo.blocking_part import play_blocking
+from acemq_amqp.demo.findings import Findings, wrong_counts
+from acemq_amqp.demo.report import heading, report
+from acemq_amqp.errors import AceMQError, ConfigurationError, ConnectionLost
+
+#: Where the demo plays when no address is given.
+IN_MEMORY = "memory://demo"
+
+PASSED, WRONG, NO_BROKER = 0, 1, 2
+
+
+def run_demo(url: str = IN_MEMORY) -> int:
+    """Plays the scenario in both flavours, prints the report, and gives the exit code.
+
+    :returns: 0 where every count is as expected, 1 where one is not or a call failed, 2 where
+        the broker cannot be reached
+    """
+    try:
+        address = parse_address(url)
+        print(heading(address.shown, in_memory=address.scheme == "memory"), flush=True)
+        played = (play_async(url), play_blocking(url))
+    except (ConnectionLost, ConfigurationError) as failure:
+        return _told(failure, NO_BROKER)
+    except AceMQError as failure:
+        return _told(failure, WRONG)
+    return _reported(played)
+
+
+def _reported(played: tuple[Findings, ...]) -> int:
+    print(report(played))
+    return WRONG if any(wrong_counts(each) for each in played) else PASSED
+
+
+def _told(failure: AceMQError, code: int) -> int:
+    print(failure, file=sys.stderr)
+    print("FAIL: the demo could not be played to its end.", file=sys.stderr)
+    return code

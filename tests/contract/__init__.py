@@ -1,0 +1,1 @@
+"""One suite of promises, written once and run in both flavours on every stand."""

@@ -1,0 +1,103 @@
+"""Each case runs four times: in both flavours, on the broker in memory and on RabbitMQ."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from acemq_amqp.transports.memory import forget_memory_broker
+from tests.contract.api import Api
+from tests.contract.flavours import FLAVOURS, Flavour
+from tests.contract.leftovers import nothing_left
+from tests.contract.stands import MemoryStand, RabbitStand, Stand
+from tests.support.rabbitmq import RabbitMQ
+from tests.support.stands import Stand as Broker
+
+#: A case that takes so long hangs; seconds.
+_HANGS = 120.0
+_STANDS = ["memory", pytest.param("rabbitmq", marks=pytest.mark.server)]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A case that hangs fails, and the rest of the suite runs."""
+    for item in items:
+        if isinstance(item, pytest.Function) and item.path.parent == Path(__file__).parent:
+            if inspect.iscoroutinefunction(item.obj):
+                item.obj = _bounded(item.obj)
+
+
+def _bounded(case: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+    @functools.wraps(case)
+    async def bounded(**fixtures: Any) -> None:
+        async with asyncio.timeout(_HANGS):
+            await case(**fixtures)
+
+    return bounded
+
+
+@pytest.fixture(params=list(FLAVOURS))
+def flavour(request: pytest.FixtureRequest) -> Flavour:
+    """The async or the blocking flavour."""
+    return FLAVOURS[request.param]
+
+
+@pytest.fixture(scope="module")
+def contract_vhost(rabbitmq: Broker) -> Iterator[str]:
+    """A virtual host for one file of cases, which keep apart by names."""
+    name = f"contract.{secrets.token_hex(4)}"
+    if rabbitmq.control is None:
+        yield "/"
+        return
+    rabbitmq.control.add_vhost(name)
+    yield name
+    rabbitmq.control.delete_vhost(name)
+
+
+@pytest.fixture(params=_STANDS)
+def stand(request: pytest.FixtureRequest, names: Callable[[str], str]) -> Iterator[Stand]:
+    """A broker, empty."""
+    if request.param == "memory":
+        yield from _in_memory(names("broker"))
+        return
+    rabbitmq = request.getfixturevalue("rabbitmq")
+    vhost = request.getfixturevalue("contract_vhost")
+    yield RabbitStand(rabbitmq.url_of(vhost), rabbitmq.version, rabbitmq.control, vhost)
+
+
+@pytest.fixture(params=_STANDS)
+def troubled_stand(request: pytest.FixtureRequest, names: Callable[[str], str]) -> Iterator[Stand]:
+    """A broker of the case's own, to alarm and to stop."""
+    if request.param == "memory":
+        yield from _in_memory(names("broker"))
+        return
+    node: RabbitMQ = request.getfixturevalue("own_rabbitmq")
+    yield RabbitStand(node.url, node.version, node, stopping=node.stop)
+
+
+def _in_memory(name: str) -> Iterator[Stand]:
+    yield MemoryStand(name)
+    forget_memory_broker(name)
+
+
+@pytest.fixture
+async def api(flavour: Flavour, stand: Stand, names: Callable[[str], str]) -> AsyncIterator[Api]:
+    """One flavour on one stand; nothing may be left of it after the case."""
+    async with nothing_left(), AsyncExitStack() as opened:
+        yield Api(flavour, stand, names, opened)
+
+
+@pytest.fixture
+async def troubled(
+    flavour: Flavour, troubled_stand: Stand, names: Callable[[str], str]
+) -> AsyncIterator[Api]:
+    """As ``api``, on a broker that the case may alarm and stop."""
+    async with nothing_left(), AsyncExitStack() as opened:
+        yield Api(flavour, troubled_stand, names, opened)

@@ -1,0 +1,142 @@
+"""The stands: brokers that the suite runs on, what each cannot do, and trouble made on purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+from urllib.parse import urlsplit, urlunsplit
+
+from acemq_amqp.properties import Properties
+from acemq_amqp.transports.memory import MemoryBroker, memory_broker
+from tests.contract import threads
+from tests.contract.raw import publish_in_memory, publish_with_pika
+from tests.support.control import Controlled
+
+#: a second login, on stands that keep logins
+OTHER_LOGIN = "ferry"
+
+
+@dataclass(frozen=True)
+class Features:
+    """What differs between brokers. Whatever is not told here is the same everywhere.
+
+    :ivar logins: a wrong password or virtual host is refused
+    :ivar one_death_entry: the broker itself adds up deaths on a queue for one reason
+    """
+
+    logins: bool = True
+    version_4: bool = False
+
+
+FEATURES = {
+    "memory": Features(logins=False, version_4=True),
+    "3": Features(),
+    "4": Features(version_4=True),
+}
+
+
+class Stand(Protocol):
+    """One broker, empty when a case begins."""
+
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def features(self) -> Features: ...
+
+    async def publish(
+        self, exchange: str, key: str, properties: Properties, body: bytes, login: str = ""
+    ) -> None:
+        """Publishes as a foreign program does; ``login`` other than ours, if given."""
+
+    async def raise_alarm(self) -> None: ...
+
+    async def end_alarm(self) -> None: ...
+
+    async def stop(self) -> None:
+        """The broker goes down."""
+
+
+class MemoryStand:
+    """The broker in memory."""
+
+    features = FEATURES["memory"]
+
+    def __init__(self, name: str) -> None:
+        self.url = f"memory://{name}"
+        self.broker: MemoryBroker = memory_broker(name)
+
+    async def publish(
+        self, exchange: str, key: str, properties: Properties, body: bytes, login: str = ""
+    ) -> None:
+        url = as_login(self.url, login) if login else self.url
+        await publish_in_memory(url, exchange, key, properties, body)
+
+    async def raise_alarm(self) -> None:
+        self.broker.block()
+
+    async def end_alarm(self) -> None:
+        self.broker.unblock()
+
+    async def stop(self) -> None:
+        self.broker.stop()
+
+
+class RabbitStand:
+    """A RabbitMQ.
+
+    :param control: its operator's side, where there is one
+    :param stopping: takes it down, where the case has it for itself
+    """
+
+    def __init__(
+        self,
+        url: str,
+        version: str,
+        control: Controlled | None,
+        vhost: str = "/",
+        stopping: Callable[[], None] | None = None,
+    ) -> None:
+        self.url = url
+        self.features = FEATURES[version.partition(".")[0]]
+        self._control = control
+        self._vhost = vhost
+        self._stopping = stopping
+
+    async def publish(
+        self, exchange: str, key: str, properties: Properties, body: bytes, login: str = ""
+    ) -> None:
+        url = self.url
+        if login:
+            await threads.run(lambda: self._add_login(login))
+            url = as_login(url, login)
+        await threads.run(lambda: publish_with_pika(url, exchange, key, properties, body))
+
+    async def raise_alarm(self) -> None:
+        await threads.run(self._operator.alarm)
+
+    async def end_alarm(self) -> None:
+        await threads.run(self._operator.clear_alarm)
+
+    async def stop(self) -> None:
+        assert self._stopping is not None, "this broker is shared"
+        await threads.run(self._stopping)
+
+    @property
+    def _operator(self) -> Controlled:
+        assert self._control is not None, "a broker given by address is not ours to operate"
+        return self._control
+
+    def _add_login(self, login: str) -> None:
+        add = "rabbit_auth_backend_internal:add_user({0}, {0}, {1})"
+        allow = "rabbit_auth_backend_internal:set_permissions({0}, {2}, {3}, {3}, {3}, {1})"
+        words = [f'<<"{word}">>' for word in (login, "tests", self._vhost, ".*")]
+        self._operator.eval(f"catch {add.format(*words)}, {allow.format(*words)}")
+
+
+def as_login(url: str, login: str) -> str:
+    """The same address under another login, whose password is its name."""
+    parts = urlsplit(url)
+    place = parts.netloc.rpartition("@")[2]
+    return urlunsplit(parts._replace(netloc=f"{login}:{login}@{place}"))

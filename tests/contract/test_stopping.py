@@ -1,0 +1,252 @@
+"""Closing: running handlers finish, what was not started is given back, and nothing is left."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+from typing import Any
+
+import pytest
+
+from acemq_amqp import AceMQError, Message, PublishError, PublishResult, fixed_retry, reject, retry
+from tests.contract.api import Api, arrived, holds
+from tests.contract.seen import Gate, Seen, answering
+from tests.contract.waiting import until
+
+
+async def test_a_close_gives_back_what_was_not_started(api: Api) -> None:
+    mq = await api.connect()
+    queue = await api.queue(mq)
+    gate = Gate()
+    seen = Seen(gate.hold)
+    consumer = await mq.consume(queue, seen, prefetch=5)
+    await mq.publisher("", queue).send_many(range(5))
+    await gate.holds(1)
+    await holds(mq, queue, 0)  # all five were delivered
+    closing = asyncio.ensure_future(consumer.close())
+    await holds(mq, queue, 4)
+    assert not closing.done()
+    gate.open()
+    assert await closing
+    assert len(seen.messages) == 1
+    assert await mq.message_count(queue) == 4
+
+
+async def test_a_close_waits_for_what_a_running_handler_decides(api: Api) -> None:
+    mq = await api.connect()
+    queue = await api.queue(mq)
+    gate = Gate()
+
+    def rejecting(message: Message) -> Any:
+        gate.hold()
+        return reject("seen to the end")
+
+    consumer = await mq.consume(queue, Seen(rejecting))
+    await mq.publisher("", queue).send(1)
+    await gate.holds(1)
+    closing = asyncio.ensure_future(consumer.close())
+    await until(lambda: not consumer.running, "the stop to begin")
+    gate.open()
+    assert await closing
+    assert (await arrived(mq, f"{queue}.dlq")).headers["x-acemq-error"].endswith("to the end")
+    assert await mq.message_count(queue) == 0
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["consumer", "connection"])
+async def test_a_close_past_its_deadline_says_so_and_leaves_the_message(
+    api: Api, whole: bool
+) -> None:
+    mq, other = await api.connect(), await api.connect()
+    queue = await api.queue(mq)
+    gate = Gate()
+    consumer = await mq.consume(queue, Seen(gate.hold))
+    await mq.publisher("", queue).send(1)
+    await gate.holds(1)
+    assert not await (mq.close(0.1) if whole else consumer.close(0.1))
+    assert consumer.closed
+    await holds(other, queue, 1)
+    gate.open()
+
+
+async def test_a_close_gives_back_what_waits_for_a_retry(api: Api) -> None:
+    mq, other = await api.connect(retry=fixed_retry(2, 25)), await api.connect()
+    queue = await api.queue(mq)
+    seen = Seen(answering(retry()))
+    await mq.consume(queue, seen)
+    await mq.publisher("", queue).send_many(range(3))
+    await seen.count(3)
+    assert await mq.close()
+    await holds(other, queue, 3)
+    delivery = await arrived(other, queue)
+    assert delivery.headers["x-acemq-attempt"] == 1
+
+
+async def test_closing_the_consumer_from_inside_its_handler_returns(api: Api) -> None:
+    mq = await api.connect()
+    queue = await api.queue(mq)
+    answers: list[bool] = []
+
+    async def closing(message: Message) -> None:
+        answers.append(await consumer.close())
+
+    consumer = await mq.consume(queue, api.handler(closing))
+    await mq.publisher("", queue).send(1)
+    await until(lambda: consumer.closed, "the consumer to be closed")
+    assert answers == [False]
+    await holds(mq, queue, 0)  # the handler returned, so its message was accepted
+
+
+async def test_closing_the_connection_from_inside_a_handler_returns(api: Api) -> None:
+    mq, other = await api.connect(), await api.connect()
+    queue = await api.queue(mq)
+    answers: list[bool] = []
+
+    async def closing(message: Message) -> None:
+        answers.append(await mq.close())
+
+    consumer = await mq.consume(queue, api.handler(closing))
+    await other.publisher("", queue).send(1)
+    await until(lambda: consumer.closed and mq.closed, "all to be closed")
+    assert answers == [False]
+    await holds(other, queue, 0)
+
+
+async def test_a_handler_may_publish_declare_and_pull(api: Api) -> None:
+    from acemq_amqp import Topology
+
+    mq = await api.connect()
+    queue, onward = await api.queue(mq), api.name("onward")
+    pulled: list[Any] = []
+
+    async def busy(message: Message) -> None:
+        await mq.declare(Topology().queue(onward))
+        await mq.publisher("", onward).send(message.payload)
+        pulled.append(await mq.message_count(onward))
+
+    await mq.consume(queue, api.handler(busy))
+    await mq.publisher("", queue).send("order")
+    assert (await arrived(mq, onward)).body == b'"order"'
+
+
+async def test_closing_twice_is_closing_once(api: Api) -> None:
+    mq = await api.connect()
+    queue = await api.queue(mq)
+    consumer = await mq.consume(queue, Seen())
+    assert await consumer.close()
+    assert await consumer.close()
+    assert await mq.close()
+    assert await mq.close()
+    assert mq.closed
+
+
+async def test_closing_from_many_sides_at_once_is_closing_once(api: Api) -> None:
+    mq = await api.connect()
+    queue = await api.queue(mq)
+    gate = Gate()
+    consumer = await mq.consume(queue, Seen(gate.hold))
+    await mq.publisher("", queue).send(1)
+    await gate.holds(1)
+    closing = asyncio.gather(mq.close(), consumer.close(), mq.close(), consumer.close())
+    await until(lambda: not consumer.running, "the stop to begin")
+    gate.open()
+    assert all(await closing)
+
+
+async def test_a_context_closes_what_it_opened(api: Api) -> None:
+    async with await api.connect() as mq:
+        queue = await api.queue(mq)
+        async with await mq.consume(queue, Seen()) as consumer:
+            assert consumer.running
+        assert consumer.closed
+    assert mq.closed
+
+
+async def test_a_close_waits_for_confirms(api: Api) -> None:
+    mq, other = await api.connect(), await api.connect()
+    queue = await api.queue(mq)
+    publisher = mq.publisher("", queue)
+    sends = [asyncio.ensure_future(publisher.send(number)) for number in range(100)]
+    await until(lambda: mq.outstanding or any(send.done() for send in sends), "a message sent")
+    await mq.close()
+    outcomes = await asyncio.gather(*sends, return_exceptions=True)
+    confirmed = [each for each in outcomes if isinstance(each, PublishResult)]
+    assert all(isinstance(each, (PublishResult, AceMQError)) for each in outcomes)
+    assert not any(isinstance(each, PublishError) and "unknown" in repr(each) for each in outcomes)
+    await holds(other, queue, len(confirmed))
+
+
+@pytest.mark.parametrize("call", ["declare", "consume", "queue_exists", "pull", "purge"])
+async def test_a_closed_connection_says_so(api: Api, call: str) -> None:
+    from acemq_amqp import Topology
+
+    mq = await api.connect()
+    queue = await api.queue(mq)
+    await mq.close()
+    arguments: dict[str, tuple[Any, ...]] = {
+        "declare": (Topology().queue(queue),),
+        "consume": (queue, Seen()),
+    }
+    with pytest.raises(AceMQError, match="closed"):
+        await getattr(mq, call)(*arguments.get(call, (queue,)))
+
+
+async def test_nothing_is_left_after_twenty_connections(api: Api) -> None:
+    first = await api.connect()
+    queue = await api.queue(first)
+    threads, tasks = threading.active_count(), len(asyncio.all_tasks())
+    for number in range(20):
+        async with await api.connect(retry=fixed_retry(2, 25)) as mq:
+            seen = Seen(answering(retry() if number % 2 else None))
+            async with await mq.consume(queue, seen):
+                await mq.publisher("", queue).send(number)
+                await seen.first()
+    await until(lambda: threading.active_count() <= threads, "every thread ended")
+    await until(lambda: len(asyncio.all_tasks()) <= tasks, "every task ended")
+    gc.collect()  # a task or future whose error nobody saw complains when it is collected
+
+
+@pytest.mark.parametrize("flavour", ["async"], indirect=True)
+async def test_a_cancelled_caller_is_cancelled_and_harms_nobody(api: Api) -> None:
+    mq = await api.connect()
+    queue = await api.queue(mq)
+    publisher = mq.publisher("", queue)
+    sends = [asyncio.ensure_future(publisher.send(number)) for number in range(20)]
+    await asyncio.sleep(0)
+    for send in sends[::2]:
+        send.cancel()
+    outcomes = await asyncio.gather(*sends, return_exceptions=True)
+    for number, outcome in enumerate(outcomes):
+        assert isinstance(outcome, PublishResult if number % 2 else asyncio.CancelledError)
+    await until(lambda: mq.outstanding == 0, "no place taken for ever")
+    assert (await publisher.send("after")).routed
+
+
+@pytest.mark.parametrize("flavour", ["async"], indirect=True)
+async def test_a_cancelled_close_still_closes(api: Api) -> None:
+    mq = await api.connect()
+    queue = await api.queue(mq)
+    gate = Gate()
+    consumer = await mq.consume(queue, Seen(gate.hold))
+    await mq.publisher("", queue).send(1)
+    await gate.holds(1)
+    closing = asyncio.ensure_future(mq.close())
+    await until(lambda: not consumer.running, "the stop to begin")
+    closing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await closing
+    gate.open()
+    await until(lambda: consumer.closed, "the close to be carried out")
+
+
+@pytest.mark.parametrize("flavour", ["async"], indirect=True)
+@pytest.mark.parametrize("inline", [False, True], ids=["threaded", "inline"])
+async def test_a_plain_handler_runs_in_a_thread_unless_inline(api: Api, inline: bool) -> None:
+    mq = await api.connect()
+    queue = await api.queue(mq)
+    threads: list[int] = []
+    seen = Seen(lambda message: threads.append(threading.get_ident()))
+    await mq.consume(queue, seen, inline=inline)
+    await mq.publisher("", queue).send(1)
+    await until(lambda: threads, "the handler")
+    assert (threads[0] == threading.get_ident()) is inline
