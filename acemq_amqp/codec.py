@@ -6,7 +6,6 @@ file. The formats that are extras are known by name too, and imported when asked
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from importlib import import_module
 from typing import Final
@@ -47,7 +46,7 @@ def _extra(name: str, kind: str) -> Callable[[], Codec]:
     return make
 
 
-_guard: Final = threading.Lock()
+# Each access is one step of a dict, so threads need no lock.
 _makers: Final[dict[str, Callable[[], Codec]]] = {
     "json": JsonCodec,
     "text": TextCodec,
@@ -69,8 +68,7 @@ def register_codec(name: str, codec: Codec | Callable[[], Codec]) -> None:
     if not isinstance(name, str) or not name.strip():
         raise ConfigurationError(f"acemq: a codec cannot be registered as {name!r}: give a name")
     maker = _maker(name, codec)
-    with _guard:
-        _makers[_key(name)] = maker
+    _makers[_key(name)] = maker
 
 
 def codec_by_name(name: str) -> Codec:
@@ -78,8 +76,7 @@ def codec_by_name(name: str) -> Codec:
 
     :raises ConfigurationError: none is registered under it, or its package is not installed
     """
-    with _guard:
-        maker = _makers.get(_key(name))
+    maker = _makers.get(_key(name))
     if maker is None:
         raise ConfigurationError(
             f"acemq: there is no codec named {name!r}: register it, or choose from "
@@ -90,8 +87,7 @@ def codec_by_name(name: str) -> Codec:
 
 def codec_names() -> tuple[str, ...]:
     """The names of all codecs, sorted; those of extras too, installed or not."""
-    with _guard:
-        return tuple(sorted(_makers))
+    return tuple(sorted(_makers))
 
 
 def _maker(name: str, codec: Codec | Callable[[], Codec]) -> Callable[[], Codec]:

@@ -56,6 +56,8 @@ class Connecting:
 
     async def _open(self) -> Connection:
         work = TaskWork()
+        if not self._options.in_memory:
+            work.watch_loop(min(address.heartbeat for address in self._options.addresses))
         connection = Connection(work, _transport(self._options, work), self._options)
         await connection.establish()
         return connection

@@ -11,7 +11,7 @@ from acemq_amqp.blocking.connecting import connect
 from acemq_amqp.blocking.connection import Connection, Consumer, Delivery, Publisher
 from acemq_amqp.core.catalogue import Difference
 from acemq_amqp.core.health import HealthReport, HealthStatus, aggregate_health
-from acemq_amqp.core.observer import Metrics, Observer
+from acemq_amqp.core.observer import Observer
 from acemq_amqp.core.publisher import Publication
 from acemq_amqp.core.publishing import PublishResult
 from acemq_amqp.envelope import Envelope
@@ -40,6 +40,7 @@ from acemq_amqp.errors import (
     StoreError,
 )
 from acemq_amqp.message import Message
+from acemq_amqp.metrics import Metrics
 from acemq_amqp.naming import (
     DEAD_LETTER_EXCHANGE,
     RETRY_EXCHANGE,

@@ -33,7 +33,7 @@ from acemq_amqp.core.window import Window
 from acemq_amqp.durations import Duration, seconds
 from acemq_amqp.errors import BrokerError, ConfigurationError, NotFound
 from acemq_amqp.retry import RetryPolicy
-from acemq_amqp.topology import Topology
+from acemq_amqp.topology import Topology, failure_topology
 
 log = logging.getLogger("acemq_amqp")
 
@@ -213,6 +213,7 @@ class Connection:
             checks.whole(max_deliveries, "max_deliveries"),
             bool(spill) and not single_active,
         )
+        failure_topology(queue, spec.policy)  # a name or wait that cannot be is refused here
         call = self._work.bind(self._wrapped(handler), inline=inline)
         deadline = self._deadline()
         if single_active:

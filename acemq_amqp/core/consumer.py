@@ -9,7 +9,7 @@ after a lost connection or a cancel by the broker.
 from __future__ import annotations
 
 import contextvars
-import time
+import logging
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -17,8 +17,9 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Protocol
 
-from acemq_amqp.ack import Ack, AckKind, decision_for, decision_of
+from acemq_amqp.ack import Ack, AckKind
 from acemq_amqp.codec import Codec
+from acemq_amqp.core.handling import Handling, same_message
 from acemq_amqp.core.observer import Observing
 from acemq_amqp.core.poison import poison_hop, suspected
 from acemq_amqp.core.ports import (
@@ -34,20 +35,17 @@ from acemq_amqp.core.ports import (
 from acemq_amqp.core.settlement import Hop, settlement_of
 from acemq_amqp.core.settling import Settler
 from acemq_amqp.durations import Duration, seconds
-from acemq_amqp.errors import (
-    AceMQError,
-    BrokerError,
-    DecodeError,
-    FatalError,
-    NotFound,
-    StoreError,
-)
+from acemq_amqp.errors import BrokerError, NotFound
 from acemq_amqp.message import Message
 from acemq_amqp.retry import RetryPolicy
 from acemq_amqp.topology import failure_topology, rung_topology
 
+#: A redelivery waits so long before it looks again whether the first has ended; seconds.
+_LOOK_AGAIN = 0.5
 #: Opening to the whole prefetch takes three round trips; seconds.
 _OPENING = 10.0
+log = logging.getLogger("acemq_amqp")
+
 _OFFSET = "x-stream-offset"
 #: The consumer whose handler is running here: closing it from inside only starts the stop.
 _HANDLING: contextvars.ContextVar[Consumer | None] = contextvars.ContextVar(
@@ -89,6 +87,9 @@ class ConsumerWatch(Protocol):
     def closed(self, consumer: Consumer) -> None:
         """It has stopped for good."""
 
+    def handled_elsewhere(self, consumer: Consumer, arrival: Arrival) -> bool:
+        """Whether an earlier delivery of the same message still runs in this connection."""
+
     def retired(self, subscription: Subscription) -> None:
         """Another has taken its place; to be closed once its deliveries are settled."""
 
@@ -109,7 +110,7 @@ class Consumer:
         watch: ConsumerWatch,
     ) -> None:
         self._spec = spec
-        self._call = call
+        self._handling = Handling(spec.queue, spec.codec, call, observing)
         self._work = work
         self._settler = settler
         self._observing = observing
@@ -257,27 +258,33 @@ class Consumer:
         _HANDLING.set(self)
         take = self._inbox.get
         while (arrival := await take()) is not None:
-            await self._handle(arrival)
+            try:
+                await self._handle(arrival)
+            except Exception:
+                # Not settled, so not lost: its channel's end gives it back.
+                log.exception("acemq: a delivery of %s could not be settled", self.queue)
 
     async def _handle(self, arrival: Arrival) -> None:
         self._busy.add(arrival)
         try:
             if not await self._admitted(arrival):
                 return
-            message, ack = await self._answer(arrival)
-        except BaseException:
+            message, ack = await self._handling.answer(arrival)
+            if ack.kind is AckKind.ACCEPT:
+                arrival.settling.ack(arrival.tag)
+                if self._observing.watched:
+                    self._counted("acked")
+            else:
+                self._decide(arrival, message, ack)
+        except Exception:
+            raise
+        except BaseException:  # cancelled while stopping
             self._give_back(arrival)
             raise
         finally:
             self._busy.discard(arrival)
             if self._closing:
                 self._look_idle()
-        if ack.kind is AckKind.ACCEPT:
-            arrival.settling.ack(arrival.tag)
-            if self._observing.watched:
-                self._counted("acked")
-        else:
-            self._decide(arrival, message, ack)
 
     async def _admitted(self, arrival: Arrival) -> bool:
         """Whether a delivery is to be handled: not stale, not poison, not when stopping."""
@@ -287,9 +294,16 @@ class Consumer:
         if not arrival.settling.live:
             self._counted("stale")
             return False
-        if self._probing or arrival.redelivered:
-            return await self._examined(arrival)
-        return True
+        if not self._probing and not arrival.redelivered:
+            return True
+        if arrival.redelivered and self._watch.handled_elsewhere(self, arrival):
+            self._work.later(_LOOK_AGAIN, lambda: self._inbox.put(arrival))
+            return False
+        return await self._examined(arrival)
+
+    def handles(self, arrival: Arrival) -> bool:
+        """Whether an earlier delivery of the same message is still being handled."""
+        return any(same_message(arrival, busy) for busy in list(self._busy) if busy is not arrival)
 
     async def _examined(self, arrival: Arrival) -> bool:
         if suspected(arrival):
@@ -316,36 +330,6 @@ class Consumer:
         with suppress(BrokerError):  # the channel is gone: its end is told by its event
             await probe.cancel(limit)
             await self._subscribe(link, self._spec.prefetch, limit)
-
-    async def _answer(self, arrival: Arrival) -> tuple[Message, Ack]:
-        started = time.perf_counter() if self._observing.watched else 0.0
-        try:
-            message = Message.received(self._decoded(arrival), arrival)
-        except Exception as failure:
-            return Message.received(None, arrival), decision_for(failure)
-        try:
-            return message, decision_of(await self._call(message))
-        except Exception as failure:
-            return message, decision_for(failure)
-        finally:
-            if started:
-                self._observing.duration(
-                    "acemq.consume.duration", {"queue": self.queue}, time.perf_counter() - started
-                )
-
-    def _decoded(self, arrival: Arrival) -> Any:
-        codec = self._spec.codec
-        try:
-            return codec.decode(arrival.body, arrival.properties.content_type)
-        except (DecodeError, FatalError, StoreError):
-            raise
-        except AceMQError as failure:
-            raise DecodeError(str(failure)) from failure
-        except Exception as failure:
-            raise DecodeError(
-                f"acemq: {codec!r} failed on {len(arrival.body)} bytes: "
-                f"{type(failure).__name__}: {failure}"
-            ) from failure
 
     # ------------------------------------------------------------ settling
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from acemq_amqp.core.catalogue import Catalogue, declare_all
 from acemq_amqp.core.consumer import Consumer
-from acemq_amqp.core.ports import Link, Subscription, Task, Work
+from acemq_amqp.core.ports import Arrival, Link, Subscription, Task, Work
 from acemq_amqp.core.supervisor import Supervisor, backoff
 from acemq_amqp.errors import BrokerError, ConnectionLost, ConsumerEnded, DeclarationMismatch
 
@@ -87,6 +87,11 @@ class Keeper:
             self.consumers.remove(consumer)
         if consumer.error is not None:
             self._gave_up(consumer.error)
+
+    def handled_elsewhere(self, consumer: Consumer, arrival: Arrival) -> bool:
+        """Whether an earlier delivery of the same message still runs here (consumer_timeout)."""
+        siblings = [each for each in list(self.consumers) if each.queue == consumer.queue]
+        return any(each.handles(arrival) for each in siblings)
 
     def retired(self, subscription: Subscription) -> None:
         """A subscription that another has replaced: its channel ends when it is settled."""

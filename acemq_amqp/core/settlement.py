@@ -15,6 +15,7 @@ from typing import Any, Literal
 from acemq_amqp import headers
 from acemq_amqp.ack import Ack, AckKind, described
 from acemq_amqp.envelope import Envelope
+from acemq_amqp.errors import ConfigurationError
 from acemq_amqp.naming import dead_letter_queue, parked_queue, retry_queue
 from acemq_amqp.retry import GiveUp, RetryPolicy
 
@@ -89,7 +90,14 @@ def _retried(
     put = {headers.ATTEMPT: envelope.attempt + 1}
     if decision.base <= 0:
         return Hop(queue, "retried", put)
-    rung = Hop(retry_queue(queue, decision.base), "retried", put, rung=decision.base)
     if decision.where == "broker":
-        return rung
-    return Hold(decision.delay, Hop(queue, "retried", put), spill=rung)
+        return _rung(queue, decision.base, put)
+    try:
+        spill = _rung(queue, decision.base, put)
+    except ConfigurationError:  # a wait too long for a rung, or a name: it is held here
+        spill = None
+    return Hold(decision.delay, Hop(queue, "retried", put), spill)
+
+
+def _rung(queue: str, base: float, put: Mapping[str, Any]) -> Hop:
+    return Hop(retry_queue(queue, base), "retried", put, rung=base)

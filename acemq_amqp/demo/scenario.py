@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from acemq_amqp.ack import Ack, accept, reject
-from acemq_amqp.core.observer import Metrics
+from acemq_amqp.metrics import Metrics
 from acemq_amqp.errors import BrokerError
 from acemq_amqp.message import Message
 from acemq_amqp.naming import dead_letter_queue, parked_queue, retry_queue

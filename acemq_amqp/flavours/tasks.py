@@ -19,6 +19,7 @@ from typing import Any, Generic, TypeVar
 
 from acemq_amqp.core.ports import Call, Clock, Deadline, Timer
 from acemq_amqp.flavours.calls import TaskCalls
+from acemq_amqp.flavours.lag import LoopWatch
 
 T = TypeVar("T")
 log = logging.getLogger("acemq_amqp")
@@ -172,6 +173,11 @@ class TaskWork:
         self._clock = LoopClock()
         self._calls = TaskCalls()
         self._running: set[asyncio.Task[Any]] = set()
+        self._watch: LoopWatch | None = None
+
+    def watch_loop(self, heartbeat: float) -> None:
+        """Warns when something holds the loop for half a heartbeat (seconds)."""
+        self._watch = LoopWatch(self._loop, heartbeat / 2)
 
     @property
     def clock(self) -> Clock:
@@ -197,6 +203,9 @@ class TaskWork:
         return await asyncio.shield(task)
 
     def bind(self, function: Callable[..., Any], *, inline: bool = False) -> Call:
+        code = getattr(function, "__code__", None)
+        if self._watch is not None and code is not None:
+            self._watch.knows(code, function.__qualname__)
         return self._calls.bind(function, inline=inline)
 
     @contextmanager
@@ -219,6 +228,8 @@ class TaskWork:
 
     def stop(self) -> None:
         self._calls.stop()
+        if self._watch is not None:
+            self._watch.stop()
 
     def _task(self, coroutine: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
         task = self._loop.create_task(coroutine, name=name)

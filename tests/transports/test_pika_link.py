@@ -55,7 +55,7 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
     try:
         coroutine.send(None)
     except StopIteration as done:
-        return done.value
+        return done.value  # type: ignore[no-any-return]
     coroutine.close()
     raise AssertionError("a blocking port suspended")
 
@@ -523,8 +523,10 @@ def test_the_broker_shows_the_name(own_rabbitmq: RabbitMQ, own_address: Address)
 
 
 def test_a_wrong_password_is_final_and_stays_secret(address: Address) -> None:
+    seen = Seen()
     with pytest.raises(AuthenticationRefused, match="guest") as raised:
-        connect(replace(address, password="s3cret"))
+        connect(replace(address, password="s3cret"), seen)
+    assert seen.lost.empty() and io_threads() == []
     assert "s3cret" not in f"{raised.value}{raised.value.__cause__!r}"
     assert raised.value.code == 403
 
@@ -694,6 +696,14 @@ def test_bytes_that_vanished_are_unknown_and_queued_ones_unsent(
         assert isinstance(seen.lost.get(timeout=20), ConnectionLost)
     outcomes = [run(pending.outcome(soon())) for pending in pendings]
     assert isinstance(outcomes[0], Unknown) and isinstance(outcomes[-2], Unsent)
+
+
+def test_bytes_that_are_no_frames_end_the_connection(link: PikaLink, seen: Seen) -> None:
+    protocol = link._session.services.protocol
+    assert protocol is not None
+    link._session.io.call(lambda: protocol.data_received(b"\x09 is no type of frame"))
+    lost = seen.lost.get(timeout=20)
+    assert isinstance(lost, ConnectionLost) and "unknown type 9" in str(lost)
 
 
 def test_a_connection_closed_by_the_operator_is_lost_with_his_words(

@@ -29,7 +29,8 @@ class Calls:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._tasks: set[asyncio.Future[Any]] = set()
+        self._asked: set[asyncio.Future[Any]] = set()
+        self._spawned: set[asyncio.Future[Any]] = set()
         self._over: asyncio.Future[None] = loop.create_future()
         self.lost: ConnectionLost | None = None
 
@@ -41,7 +42,10 @@ class Calls:
         :raises ConnectionLost: the connection ended first
         """
         task = asyncio.ensure_future(call)
-        self._keep(task)
+        self._keep(task, self._asked)
+        if self._over.done():
+            task.cancel()
+            raise self.loss(asked)
         try:
             await asyncio.wait(
                 (task, self._over),
@@ -53,7 +57,8 @@ class Calls:
             if task.cancelled() or self._over.done():
                 raise self.loss(asked)
         finally:
-            task.cancel()
+            if not self._over.done():  # else the driver ends it, or :meth:`abandon`
+                task.cancel()
         raise BrokerTimeout(
             f"acemq: the broker did not answer {asked} in the time allowed; the connection is up, "
             "so the broker is busy, or holds this connection back in an alarm"
@@ -62,7 +67,7 @@ class Calls:
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Runs a coroutine of the transport's own, and keeps it until it ends."""
         task = self._loop.create_task(work)
-        self._keep(task)
+        self._keep(task, self._spawned)
         return task
 
     def end(self, lost: ConnectionLost | None) -> None:
@@ -88,16 +93,23 @@ class Calls:
         error.__cause__ = why
         return error
 
+    def abandon(self) -> None:
+        """Cancels what the driver left waiting when it closed."""
+        for call in list(self._asked):
+            call.cancel()
+
     async def finished(self, limit: float) -> None:
         """Waits until no task is left, for so many seconds. Call it when the connection is over."""
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=limit)
+        if tasks := self._asked | self._spawned:
+            await asyncio.wait(tasks, timeout=limit)
 
-    def _keep(self, task: asyncio.Future[Any]) -> None:
-        self._tasks.add(task)
-        task.add_done_callback(self._forget)
+    def _keep(self, task: asyncio.Future[Any], among: set[asyncio.Future[Any]]) -> None:
+        among.add(task)
+        task.add_done_callback(among.discard)
+        task.add_done_callback(_read)
 
-    def _forget(self, task: asyncio.Future[Any]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled():
-            task.exception()  # read, so that nobody warns of an error that nobody waited for
+
+def _read(task: asyncio.Future[Any]) -> None:
+    """Reads an error that nobody waited for, so that nobody warns of it."""
+    if not task.cancelled():
+        task.exception()

@@ -190,6 +190,7 @@ class AioPikaLink:
         await asyncio.wait((self._stream.over,), timeout=_LAST_WORDS)
         self._stream.abort()
         self._stream.release()
+        self._calls.abandon()
 
     def _of_connection(self, event: ConnectionEvent) -> None:
         if isinstance(event, Blocked):

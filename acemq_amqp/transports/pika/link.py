@@ -56,6 +56,7 @@ class PikaLink:
         self._pulls = Pulls(session)
         self._broker = BrokerInfo("", (), session.address.username)
         self._blocked: str | None = None
+        self._was_open = False
         self._close_asked = False
 
     # ------------------------------------------------------------ any thread
@@ -152,6 +153,7 @@ class PikaLink:
     def opened(self) -> None:
         """The handshake is done."""
         session = self._session
+        self._was_open = True
         session.frame_max = session.connection.params.frame_max
         session.services.tuned(session.frame_max)
         self._lane.ledger.frame_max = session.frame_max
@@ -191,7 +193,7 @@ class PikaLink:
         else:
             session.lose(lambda: lost(address, farewell, cause))
         self._lane.lose()
-        if not session.closing:
+        if self._was_open and not session.closing:
             guarded(self._events.lost, session.loss())
 
     def _receive_own(self, event: Blocked | Unblocked | ConnectionClosed) -> None:
