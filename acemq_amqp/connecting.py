@@ -14,6 +14,7 @@ from acemq_amqp.core.ports import Transport, Work
 from acemq_amqp.durations import Duration
 from acemq_amqp.flavours.tasks import TaskWork
 from acemq_amqp.retry import RetryPolicy
+from acemq_amqp.security import Security
 
 _MIB = 1024 * 1024
 Interceptors = Callable[..., Any] | Sequence[Callable[..., Any]]
@@ -77,6 +78,7 @@ def connect(
     retry_unknown: bool = True,
     connect_timeout: Duration = 30.0,
     fail_fast: bool = False,
+    security: Security | None = None,
     on_publish: Interceptors = (),
     on_consume: Interceptors = (),
     observer: Observer | None = None,
@@ -84,7 +86,8 @@ def connect(
     """Opens a connection that comes back by itself after every loss.
 
     ``await`` it, or use it as ``async with``. Until ``connect_timeout`` the first connection is
-    tried again with growing waits; a wrong login or vhost is told at once.
+    tried again with growing waits; a wrong login or vhost, and TLS that cannot work, are told
+    at once.
 
     :param url: ``amqp://``, ``amqps://`` or ``memory://``; or several brokers, tried in turn
     :param codec: of publishers and consumers that name no other; JSON by default
@@ -98,11 +101,13 @@ def connect(
     :param retry_unknown: send again, with the same id, what may or may not have been stored
     :param connect_timeout: seconds for the first connection
     :param fail_fast: raise after every address failed once
+    :param security: TLS settings for ``amqps://``, and where the login is read from
     :param on_publish: interceptors of every publication: ``Publication -> Publication | None``
     :param on_consume: wrappers of every handler: ``handler -> handler``, outermost first
     :param observer: sees counts and durations, see :class:`Observer`
     :raises ConfigurationError: at once, for options that cannot work
     :raises AuthenticationRefused: when awaited: wrong login or vhost
+    :raises TlsFailed: when awaited: an untrusted broker, or TLS on one side only
     :raises CannotConnect: when awaited: no broker in time
     """
     return Connecting(
@@ -119,6 +124,7 @@ def connect(
             retry_unknown=retry_unknown,
             connect_timeout=connect_timeout,
             fail_fast=fail_fast,
+            security=security,
             on_publish=on_publish,
             on_consume=on_consume,
             observer=observer,
@@ -133,4 +139,4 @@ def _transport(options: Options, work: Work) -> Transport:
         return MemoryTransport(work)
     from acemq_amqp.transports.aiopika import AioPikaTransport
 
-    return AioPikaTransport()
+    return AioPikaTransport(options.security)

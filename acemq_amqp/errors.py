@@ -45,6 +45,17 @@ class AuthenticationRefused(CannotConnect):
     """The broker knows the address and refuses the login or the vhost. Never retried."""
 
 
+class TlsFailed(CannotConnect):
+    """The two sides cannot agree on TLS: one of them speaks none, or the broker refuses ours.
+
+    Told at once by ``connect``, as trying again cannot help.
+    """
+
+
+class UntrustedBroker(TlsFailed):
+    """The broker's certificate is of no trusted authority, expired, or for another host."""
+
+
 class BrokerTimeout(BrokerError):
     """The broker did not answer in the time allowed."""
 

@@ -64,10 +64,10 @@ def _spare_rabbitmq() -> Iterator[RabbitMQ]:
 
 
 @pytest.fixture
-def own_rabbitmq(_spare_rabbitmq: RabbitMQ) -> Iterator[RabbitMQ]:
+def own_rabbitmq(_spare_rabbitmq: RabbitMQ) -> RabbitMQ:
     """A node that the test may alarm, pause, kill and restart; empty when the test begins."""
-    yield _spare_rabbitmq
     _spare_rabbitmq.reset()
+    return _spare_rabbitmq
 
 
 @pytest.fixture

@@ -14,6 +14,12 @@ from acemq_amqp.core.health import HealthReport, HealthStatus, aggregate_health
 from acemq_amqp.core.observer import Observer
 from acemq_amqp.core.publisher import Publication
 from acemq_amqp.core.publishing import PublishResult
+from acemq_amqp.credentials import (
+    Credentials,
+    CredentialsSource,
+    credentials_from_environment,
+    credentials_from_file,
+)
 from acemq_amqp.envelope import Envelope
 from acemq_amqp.errors import (
     AccessRefused,
@@ -38,6 +44,8 @@ from acemq_amqp.errors import (
     PublishRefused,
     PublishUnknown,
     StoreError,
+    TlsFailed,
+    UntrustedBroker,
 )
 from acemq_amqp.message import Message
 from acemq_amqp.metrics import Metrics
@@ -50,6 +58,7 @@ from acemq_amqp.naming import (
 )
 from acemq_amqp.retention import StreamRetention
 from acemq_amqp.retry import RetryPolicy, exponential_retry, fixed_retry, no_retry
+from acemq_amqp.security import Security, without_verifying_the_broker
 from acemq_amqp.topology import Topology
 
 __all__ = [
@@ -68,6 +77,8 @@ __all__ = [
     "ConnectionLost",
     "Consumer",
     "ConsumerEnded",
+    "Credentials",
+    "CredentialsSource",
     "DeclarationMismatch",
     "DecodeError",
     "Delivery",
@@ -92,12 +103,17 @@ __all__ = [
     "Publisher",
     "PublishingPaused",
     "RetryPolicy",
+    "Security",
     "StoreError",
     "StreamRetention",
+    "TlsFailed",
     "Topology",
+    "UntrustedBroker",
     "accept",
     "aggregate_health",
     "connect",
+    "credentials_from_environment",
+    "credentials_from_file",
     "dead_letter_queue",
     "exponential_retry",
     "fixed_retry",
@@ -108,4 +124,5 @@ __all__ = [
     "reject",
     "retry",
     "retry_queue",
+    "without_verifying_the_broker",
 ]

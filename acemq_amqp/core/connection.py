@@ -59,7 +59,13 @@ class Connection:
 
         def supervised(name: str, restore: Any, opened: Callable[[Link], None]) -> Supervisor:
             return Supervisor(
-                work, transport, options.addresses, name=name, restore=restore, opened=opened
+                work,
+                transport,
+                options.addresses,
+                name=name,
+                source=options.security.credentials,
+                restore=restore,
+                opened=opened,
             )
 
         self._control = supervised("consuming", self._restore, self._opened)

@@ -123,6 +123,7 @@ class Consumer:
         ]
         self._subscription: Subscription | None = None
         self._link: Link | None = None
+        self._attached = work.event()
         self._probing = False
         self._closing = False
         self._hurried = False
@@ -216,7 +217,9 @@ class Consumer:
             )
         await self._declare(link, deadline)
         self._probing = self._spec.may_probe
+        self._attached.clear()
         await self._subscribe(link, 1 if self._probing else self._spec.prefetch, deadline)
+        self._attached.set()
 
     async def _subscribe(self, link: Link, prefetch: int, deadline: Deadline) -> None:
         before = self._subscription
@@ -323,13 +326,18 @@ class Consumer:
         On the same channel under the same tag RabbitMQ 3.10 mixes up the deliveries of a quorum
         queue and closes the connection (541). A stream is left alone: it would skip messages.
         """
+        limit = self._work.clock.monotonic() + _OPENING
+        await self._attached.wait(limit)  # a delivery may come before the broker's consent does
         probe, link = self._subscription, self._link
         if probe is None or link is None or _OFFSET in arrival.properties.headers.values():
             return
-        limit = self._work.clock.monotonic() + _OPENING
-        with suppress(BrokerError):  # the channel is gone: its end is told by its event
+        try:
             await probe.cancel(limit)
             await self._subscribe(link, self._spec.prefetch, limit)
+        except BrokerError as failure:
+            self._subscription = None
+            self._watch.retired(probe)
+            self._ended(failure)
 
     # ------------------------------------------------------------ settling
 

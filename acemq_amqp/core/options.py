@@ -15,6 +15,7 @@ from acemq_amqp.core.outgoing import checked_name
 from acemq_amqp.durations import Duration, seconds
 from acemq_amqp.errors import ConfigurationError
 from acemq_amqp.retry import RetryPolicy, no_retry
+from acemq_amqp.security import Security, checked_security
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,7 @@ class Options:
     retry_unknown: bool
     connect_timeout: float
     fail_fast: bool
+    security: Security
     on_publish: tuple[Any, ...]
     on_consume: tuple[Any, ...]
     observer: Observer | None
@@ -57,6 +59,7 @@ def checked_options(
     retry_unknown: bool,
     connect_timeout: Duration,
     fail_fast: bool,
+    security: Security | None,
     on_publish: Any,
     on_consume: Any,
     observer: Observer | None,
@@ -66,8 +69,9 @@ def checked_options(
     :raises ConfigurationError: one of them cannot work
     """
     places, _ = checks.prefetch_and_concurrency(prefetch, 1)
+    addresses = parse_addresses(url)
     return Options(
-        parse_addresses(url),
+        addresses,
         JsonCodec() if codec is None else checks.checked_codec(codec),
         checked_name(_default_origin() if origin is None else origin, "an origin"),
         no_retry() if retry is None else checks.checked_retry(retry),
@@ -79,10 +83,23 @@ def checked_options(
         bool(retry_unknown),
         seconds(connect_timeout, "connect_timeout"),
         bool(fail_fast),
+        _security(security, addresses),
         checks.several(on_publish, "on_publish"),
         checks.several(on_consume, "on_consume"),
         _observer(observer),
     )
+
+
+def _security(given: Security | None, addresses: Sequence[Address]) -> Security:
+    security = checked_security(given)
+    if security.has_tls_settings:
+        for address in addresses:
+            if not address.secure:
+                raise ConfigurationError(
+                    f"acemq: TLS settings were given, and {address.shown} is reached without TLS; "
+                    "write amqps:// (port 5671), or leave all but credentials= out of security="
+                )
+    return security
 
 
 def _default_origin() -> str:

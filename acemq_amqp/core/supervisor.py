@@ -7,6 +7,7 @@ a driver's own recovery is used.
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import itertools
 import logging
@@ -14,8 +15,18 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 
 from acemq_amqp.address import Address
+from acemq_amqp.core.login import Logins
 from acemq_amqp.core.ports import Deadline, Link, LinkEvents, Task, Transport, Work
-from acemq_amqp.errors import AuthenticationRefused, BrokerError, CannotConnect, ConnectionLost
+from acemq_amqp.core.renewal import Renewal
+from acemq_amqp.credentials import Credentials, CredentialsSource
+from acemq_amqp.errors import (
+    AuthenticationRefused,
+    BrokerError,
+    CannotConnect,
+    ConfigurationError,
+    ConnectionLost,
+    TlsFailed,
+)
 
 log = logging.getLogger("acemq_amqp")
 
@@ -23,6 +34,8 @@ _FIRST_WAIT = 0.1
 _LONGEST_WAIT = 5.0
 #: One attempt may take this long, so that the next address gets its turn.
 _ATTEMPT = 10.0
+#: What trying again cannot help. Told at once where somebody waits for the first connection.
+_FINAL = (AuthenticationRefused, TlsFailed)
 
 
 class LinkState(enum.Enum):
@@ -45,6 +58,7 @@ class Supervisor:
     """Keeps one link to one of several addresses.
 
     :param restore: carried out on every new link before anybody else gets it
+    :param source: gives the login of each attempt; None where it stands in the addresses
     """
 
     def __init__(
@@ -54,6 +68,7 @@ class Supervisor:
         addresses: Sequence[Address],
         *,
         name: str,
+        source: CredentialsSource | None = None,
         restore: Callable[[Link], Awaitable[None]],
         opened: Callable[[Link], None] = lambda link: None,
     ) -> None:
@@ -70,6 +85,9 @@ class Supervisor:
         self._closing = work.event()
         self._losses = work.queue()
         self._task: Task | None = None
+        self._logins = Logins(work, source)
+        self._credentials: Credentials | None = None
+        self._renewal: Renewal | None = None
         self.state = LinkState.IDLE
         self.link: Link | None = None
         self.failure: BrokerError | None = None
@@ -82,6 +100,7 @@ class Supervisor:
 
         :raises ConnectionLost: none by the deadline, or this connection is closed
         :raises AuthenticationRefused: the first connection was refused for its login or vhost
+        :raises TlsFailed: the first connection was refused for its TLS
         """
         link = self.link
         if link is not None:
@@ -103,6 +122,8 @@ class Supervisor:
         """Makes the first link in the caller's own time, then keeps it.
 
         :raises AuthenticationRefused: at once
+        :raises TlsFailed: at once
+        :raises ConfigurationError: at once; the source of the login cannot give one
         :raises CannotConnect: every address failed once (``fail_fast``), or none worked in time
         """
         link = await self._establish(deadline, self._tries if fail_fast else None)
@@ -116,10 +137,14 @@ class Supervisor:
         self._closing.set()
         self._changed.set()
         self._losses.put(None)
+        self._stop_renewal()
         if link is not None:
             await link.close(deadline)
         if self._task is not None and not await self._task.join(deadline):
             self._task.cancel()
+        self._stop_renewal()  # of a link that the loop took meanwhile
+        if self._renewal is not None:
+            await self._renewal.join(deadline)
 
     def abort(self) -> None:
         """Drops the socket at once."""
@@ -142,7 +167,7 @@ class Supervisor:
     async def _first(self) -> None:
         try:
             await self._take(await self._establish(None, None))
-        except AuthenticationRefused as refused:
+        except _FINAL as refused:
             self.failure = refused
             self.state = LinkState.IDLE
             self._changed.set()
@@ -158,6 +183,7 @@ class Supervisor:
                 return
             self._changed.clear()
             self.link, self.state, self.failure = None, LinkState.LOST, lost
+            self._stop_renewal()
             log.warning("acemq: the %s connection was lost, reconnecting: %s", self._name, lost)
             try:
                 await self._take(await self._establish(None, None))
@@ -175,19 +201,36 @@ class Supervisor:
         if self.state is LinkState.CLOSED:
             await link.close(self._work.clock.monotonic() + 1.0)
             raise ConnectionLost(f"acemq: the {self._name} connection is closed")
+        self._renew(link)
         self.link, self.state, self.failure = link, LinkState.OPEN, None
         self._changed.set()
         log.info("acemq: the %s connection is open (%s)", self._name, link.broker.product)
         self._opened(link)
+
+    def _renew(self, link: Link) -> None:
+        credentials = self._credentials
+        if credentials is not None and credentials.expires_at is not None:
+            self._renewal = Renewal(
+                self._work, self._logins, link, credentials, name=self._name, backoff=backoff
+            )
+
+    def _stop_renewal(self) -> None:
+        if self._renewal is not None:
+            self._renewal.stop()
 
     async def _establish(self, deadline: Deadline, tries: int | None) -> Link:
         clock = self._work.clock
         for attempt in itertools.count():
             try:
                 return await self._attempt(deadline)
-            except AuthenticationRefused as refused:
+            except _FINAL as refused:
                 self.failure = refused
                 if self.recoveries == 0 and self.state is not LinkState.LOST:
+                    raise
+            except ConfigurationError as wrong:
+                # Of a login or of files that were fine once, or that somebody puts right.
+                self.failure = CannotConnect(str(wrong))
+                if deadline is not None:
                     raise
             except BrokerError as failure:
                 self.failure = failure
@@ -203,12 +246,17 @@ class Supervisor:
 
     async def _attempt(self, deadline: Deadline) -> Link:
         limit = self._work.clock.monotonic() + _ATTEMPT
+        limit = limit if deadline is None else min(limit, deadline)
+        address = next(self._addresses)
+        login = self._credentials = await self._logins.read(limit)
+        if login is not None:
+            address = dataclasses.replace(address, username=login.username, password=login.password)
         events = LinkEvents(lost=self._losses.put, blocked=self._blocked, unblocked=self._unblocked)
         return await self._transport.connect(
-            next(self._addresses),
+            address,
             name=self._name,
             events=events,
-            deadline=limit if deadline is None else min(limit, deadline),
+            deadline=limit,
         )
 
     def _blocked(self, reason: str) -> None:

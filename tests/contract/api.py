@@ -9,6 +9,7 @@ from typing import Any
 from acemq_amqp import Connection, Delivery, Message, Topology
 from acemq_amqp.properties import Properties
 from tests.contract.flavours import Flavour, other_than
+from tests.contract.seen import Gate
 from tests.contract.stands import Stand
 from tests.contract.waiting import until
 
@@ -46,6 +47,12 @@ class Api:
         name = self.name(word)
         await mq.declare(Topology().queue(name, **options))
         return name
+
+    def gate(self) -> Gate:
+        """A gate that holds handlers; opened after the case at the latest."""
+        gate = Gate()
+        self._opened.callback(gate.open)
+        return gate
 
     def handler(self, function: Any) -> Callable[[Message], Any]:
         """A handler that calls the toolkit, as this flavour's users write it."""

@@ -22,7 +22,7 @@ from tests.support.rabbitmq import RabbitMQ
 from tests.support.stands import Stand as Broker
 
 #: A case that takes so long hangs; seconds.
-_HANGS = 120.0
+_HANGS = 60.0
 _STANDS = ["memory", pytest.param("rabbitmq", marks=pytest.mark.server)]
 
 

@@ -11,14 +11,14 @@ import pytest
 
 from acemq_amqp import AceMQError, Message, PublishError, PublishResult, fixed_retry, reject, retry
 from tests.contract.api import Api, arrived, holds
-from tests.contract.seen import Gate, Seen, answering
+from tests.contract.seen import Seen, answering
 from tests.contract.waiting import until
 
 
 async def test_a_close_gives_back_what_was_not_started(api: Api) -> None:
     mq = await api.connect()
     queue = await api.queue(mq)
-    gate = Gate()
+    gate = api.gate()
     seen = Seen(gate.hold)
     consumer = await mq.consume(queue, seen, prefetch=5)
     await mq.publisher("", queue).send_many(range(5))
@@ -36,7 +36,7 @@ async def test_a_close_gives_back_what_was_not_started(api: Api) -> None:
 async def test_a_close_waits_for_what_a_running_handler_decides(api: Api) -> None:
     mq = await api.connect()
     queue = await api.queue(mq)
-    gate = Gate()
+    gate = api.gate()
 
     def rejecting(message: Message) -> Any:
         gate.hold()
@@ -59,7 +59,7 @@ async def test_a_close_past_its_deadline_says_so_and_leaves_the_message(
 ) -> None:
     mq, other = await api.connect(), await api.connect()
     queue = await api.queue(mq)
-    gate = Gate()
+    gate = api.gate()
     consumer = await mq.consume(queue, Seen(gate.hold))
     await mq.publisher("", queue).send(1)
     await gate.holds(1)
@@ -143,7 +143,7 @@ async def test_closing_twice_is_closing_once(api: Api) -> None:
 async def test_closing_from_many_sides_at_once_is_closing_once(api: Api) -> None:
     mq = await api.connect()
     queue = await api.queue(mq)
-    gate = Gate()
+    gate = api.gate()
     consumer = await mq.consume(queue, Seen(gate.hold))
     await mq.publisher("", queue).send(1)
     await gate.holds(1)
@@ -226,7 +226,7 @@ async def test_a_cancelled_caller_is_cancelled_and_harms_nobody(api: Api) -> Non
 async def test_a_cancelled_close_still_closes(api: Api) -> None:
     mq = await api.connect()
     queue = await api.queue(mq)
-    gate = Gate()
+    gate = api.gate()
     consumer = await mq.consume(queue, Seen(gate.hold))
     await mq.publisher("", queue).send(1)
     await gate.holds(1)

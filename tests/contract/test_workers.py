@@ -6,7 +6,7 @@ import pytest
 
 from acemq_amqp import NotFound
 from tests.contract.api import Api, holds
-from tests.contract.seen import Gate, Seen
+from tests.contract.seen import Answer, Gate, Seen, by_payload
 from tests.contract.waiting import until
 
 
@@ -14,7 +14,7 @@ from tests.contract.waiting import until
 async def test_so_many_handlers_run_at_once_and_never_more(api: Api, concurrency: int) -> None:
     mq = await api.connect()
     queue = await api.queue(mq)
-    gate = Gate()
+    gate = api.gate()
     seen = Seen(gate.hold)
     consumer = await mq.consume(queue, seen, concurrency=concurrency)
     await mq.publisher("", queue).send_many(range(10))
@@ -42,9 +42,9 @@ async def test_concurrent_handlers_each_get_a_message_of_their_own(api: Api) -> 
 async def test_prefetch_opens_to_its_value_and_no_further(api: Api) -> None:
     mq = await api.connect()
     queue = await api.queue(mq)
-    gate = Gate()
-    await mq.consume(queue, Seen(gate.hold), prefetch=4)
-    await mq.publisher("", queue).send_many(range(10))
+    gate = api.gate()
+    await mq.consume(queue, Seen(_held_unless_first(gate)), prefetch=4)
+    await mq.publisher("", queue).send_many(["first", *range(10)])
     await gate.holds(1)
     await holds(mq, queue, 6)
     for _ in range(5):  # each asks the broker again
@@ -56,19 +56,28 @@ async def test_prefetch_opens_to_its_value_and_no_further(api: Api) -> None:
 async def test_prefetch_is_each_consumer_s_own(api: Api) -> None:
     mq = await api.connect(prefetch=2)
     queue = await api.queue(mq)
-    gate = Gate()
+    first, gate = api.gate(), api.gate()
     for _ in range(2):
-        await mq.consume(queue, Seen(gate.hold))
-    await mq.publisher("", queue).send_many(range(10))
+        await mq.consume(queue, Seen(by_payload(first=first.hold, then=gate.hold)))
+    publisher = mq.publisher("", queue)
+    await publisher.send_many(["first", "first"])
+    await first.holds(2)
+    first.open()
+    await publisher.send_many(["then"] * 10)
     await gate.holds(2)
     await holds(mq, queue, 6)
-    gate.open()
+    assert await mq.message_count(queue) == 6
+
+
+def _held_unless_first(gate: Gate) -> Answer:
+    """The delivery with which a consumer starts is settled, so that its prefetch is all there."""
+    return lambda message: None if message.payload == "first" else gate.hold()
 
 
 async def test_a_message_is_acknowledged_when_its_handler_is_done_and_not_before(api: Api) -> None:
     mq = await api.connect(prefetch=1)
     queue = await api.queue(mq)
-    gate = Gate()
+    gate = api.gate()
     seen = Seen(gate.hold)
     await mq.consume(queue, seen)
     await mq.publisher("", queue).send_many(["one", "two"])

@@ -110,6 +110,13 @@ class RabbitMQ(Controlled):
 
     def boot(self) -> None:
         """Starts the node with the data it has; comes back when it accepts connections."""
+        try:
+            self._boot()
+        except BaseException:
+            self.kill()
+            raise
+
+    def _boot(self) -> None:
         self._process = Process(
             self.installation.command("rabbitmq-server", "-noinput"),
             self._environment,

@@ -8,6 +8,7 @@ errors of the calls that wait on it are made.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -19,7 +20,7 @@ from pamqp.base import Frame
 
 from acemq_amqp.core.ports import Deadline
 from acemq_amqp.errors import BrokerError
-from acemq_amqp.transports.aiopika.calls import Calls
+from acemq_amqp.transports.aiopika.calls import Calls, seconds_left
 from acemq_amqp.transports.aiopika.refusals import refusal
 from acemq_amqp.transports.wire.events import (
     Blocked,
@@ -65,6 +66,7 @@ class LiveChannel:
         self.verdict: ChannelClosed | None = None
         self.owner: Owner | None = None
         self._channels = channels
+        self._leaving: asyncio.Task[None] | None = None
 
     def own(self, owner: Owner) -> None:
         """Registers who gets what the tap reads for this channel."""
@@ -94,20 +96,28 @@ class LiveChannel:
             self.usable = self.usable and answered
 
     async def close(self, deadline: Deadline) -> None:
-        """Closes it, and with it its consumers, which are not cancelled first."""
+        """Closes it, and with it its consumers, which are not cancelled first.
+
+        What is not done by the deadline goes on behind the scenes.
+        """
+        self.discard()
+        if self._leaving is not None:
+            await asyncio.wait((self._leaving,), timeout=seconds_left(deadline))
+
+    def discard(self) -> None:
+        """Closes it behind the scenes."""
         self.usable = False
-        if self._channels.live.pop(self.number, None) is not self:
-            return
+        if self._channels.live.pop(self.number, None) is self:
+            self._leaving = self._channels.calls.spawn(self._leave())
+
+    async def _leave(self) -> None:
+        deadline = time.monotonic() + _FAREWELL
         try:
             await self._channels.calls.ask(self.driver.close(), deadline, "closing a channel")
         except Exception as error:
             log.debug("acemq: channel %d was not closed in order: %r", self.number, error)
         finally:
             self._channels.receivers.pop(self.number, None)
-
-    def discard(self) -> None:
-        """Closes it behind the scenes."""
-        self._channels.calls.spawn(self.close(time.monotonic() + _FAREWELL))
 
 
 class Channels:

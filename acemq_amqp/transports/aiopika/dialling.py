@@ -7,8 +7,6 @@ and the tap stands on the stream from its first byte.
 from __future__ import annotations
 
 import asyncio
-import ssl
-from collections.abc import Callable
 from typing import Any
 
 from aiormq.connection import TransportFactory
@@ -16,18 +14,12 @@ from yarl import URL
 
 from acemq_amqp.address import Address
 from acemq_amqp.core.ports import Deadline
+from acemq_amqp.security import Security
 from acemq_amqp.transports.aiopika.calls import seconds_left
 from acemq_amqp.transports.aiopika.tap_stream import TapStream
 
-#: makes the TLS settings of one connection
-TlsSource = Callable[[Address], ssl.SSLContext]
 #: bytes of the conversation that may wait for the driver's reader
 _READ_AHEAD = 1024 * 1024
-
-
-def verifying(_address: Address) -> ssl.SSLContext:
-    """TLS that trusts the system's authorities and checks the host name."""
-    return ssl.create_default_context()
 
 
 class DialledStream(TransportFactory):
@@ -46,17 +38,19 @@ class DialledStream(TransportFactory):
         return self._reader, self._writer
 
 
-async def dial(address: Address, tls: TlsSource, deadline: Deadline) -> DialledStream:
+async def dial(address: Address, security: Security, deadline: Deadline) -> DialledStream:
     """Connects, with TLS where the address says so.
 
     :raises OSError: no connection; TimeoutError at the deadline
+    :raises ConfigurationError: files of the TLS settings that are gone or broken
     """
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=_READ_AHEAD, loop=loop)
     stream = TapStream(reader, loop)
-    context = tls(address) if address.secure else None
+    context = security.context() if address.secure else None
+    name = security.name_for(address.host) if address.secure else None
     async with asyncio.timeout(seconds_left(deadline)):
         transport, _ = await loop.create_connection(
-            lambda: stream, address.host, address.port, ssl=context
+            lambda: stream, address.host, address.port, ssl=context, server_hostname=name
         )
     return DialledStream(stream, reader, asyncio.StreamWriter(transport, stream, reader, loop))

@@ -1,8 +1,8 @@
 """An address as the driver reads it.
 
-The driver unquotes the path once and then turns every ``%2F`` left into a slash, so
-each character of a vhost is quoted, the dots too (a path's dot segments would be folded
-away). Only a vhost that holds the very letters ``%2F`` cannot be written.
+The driver unquotes the path once and then turns every ``%2F`` left into a slash. So a
+vhost is one quoted segment (nothing then folds its dots away), and only one that holds
+the very letters ``%2F`` cannot be written.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def driver_url(address: Address) -> URL:
         port=address.port,
         user=quote(address.username, safe=""),
         password=quote(address.password, safe=""),
-        path="/" + quote(address.vhost, safe="").replace(".", "%2E"),
+        path="/" + quote(address.vhost, safe=""),
         query_string=f"heartbeat={min(address.heartbeat, _LONGEST_HEARTBEAT)}",
         encoded=True,
     )

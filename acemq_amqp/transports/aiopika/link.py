@@ -186,10 +186,11 @@ class AioPikaLink:
 
     async def _bury(self) -> None:
         """Closes the driver, if it has not closed itself; drops a socket that will not end."""
-        await self._connection.close()
-        await asyncio.wait((self._stream.over,), timeout=_LAST_WORDS)
+        closing = self._calls.spawn(self._connection.close())
+        await asyncio.wait((closing, self._stream.over), timeout=_LAST_WORDS)
         self._stream.abort()
         self._stream.release()
+        await closing
         self._calls.abandon()
 
     def _of_connection(self, event: ConnectionEvent) -> None:

@@ -18,6 +18,7 @@ from acemq_amqp.errors import (
     DeclarationMismatch,
     NotFound,
 )
+from acemq_amqp.transports.tls import tls_failure
 from acemq_amqp.transports.wire.events import ChannelClosed, ConnectionClosed
 
 _REFUSALS: dict[int, tuple[type[BrokerError], str]] = {
@@ -65,7 +66,9 @@ def no_connection(
     """The error for a connection that could not be made, at whatever step."""
     if farewell is not None:
         return _turned_away(address, farewell)
-    error = CannotConnect(f"acemq: cannot connect to {address.shown}: {_reason(cause)}")
+    error = tls_failure(address, cause) or CannotConnect(
+        f"acemq: cannot connect to {address.shown}: {_reason(cause)}"
+    )
     error.__cause__ = cause
     return error
 

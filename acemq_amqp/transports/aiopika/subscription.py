@@ -35,7 +35,7 @@ class ChannelSubscription(SettlingChannel):
         request: SubscriptionRequest,
         events: SubscriptionEvents,
     ) -> None:
-        super().__init__(loop, stream, channel)
+        super().__init__(loop, stream, channel, request.prefetch)
         self._request = request
         self._tag = request.tag or f"acemq-{uuid.uuid4().hex}"
         self._events = events
@@ -49,15 +49,6 @@ class ChannelSubscription(SettlingChannel):
         """
         await self._consume(self._request.prefetch, deadline)
         self._started = True
-
-    async def reopen(self, prefetch: int, deadline: Deadline) -> None:
-        """Cancels, sets the prefetch and consumes again; what is unsettled stays so."""
-        try:
-            await self._stop_deliveries(deadline)
-            await self._consume(prefetch, deadline)
-        except BrokerError as failure:
-            self._end(failure)
-            raise
 
     async def cancel(self, deadline: Deadline) -> None:
         """Asks for no more deliveries; those that came can still be settled."""

@@ -124,6 +124,9 @@ class TapStream(asyncio.StreamReaderProtocol):
             self._listener.writable()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        if not self.driver_leads and not self._ended and exc is None:
+            self.driver_leads = True  # nobody else closes a socket just so
+            self._end(ConnectionError("the driver gave it up; the log of aiormq says why"))
         self._end(exc)
         if self.driver_leads:
             super().connection_lost(exc)

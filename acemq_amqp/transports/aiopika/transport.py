@@ -11,11 +11,13 @@ from aiormq.abc import AbstractConnection
 from acemq_amqp.address import Address
 from acemq_amqp.core.ports import Deadline, LinkEvents
 from acemq_amqp.errors import BrokerTimeout
+from acemq_amqp.security import Security
 from acemq_amqp.transports.aiopika.calls import Calls
-from acemq_amqp.transports.aiopika.dialling import DialledStream, TlsSource, dial, verifying
+from acemq_amqp.transports.aiopika.dialling import DialledStream, dial
 from acemq_amqp.transports.aiopika.driver_url import driver_url
 from acemq_amqp.transports.aiopika.link import AioPikaLink
 from acemq_amqp.transports.aiopika.refusals import no_connection
+from acemq_amqp.transports.tls import AnsweredInTls
 
 #: seconds given to the driver to clear away what a failed handshake left
 _CLEARING = 5.0
@@ -24,12 +26,12 @@ _CLEARING = 5.0
 class AioPikaTransport:
     """Connects with aio-pika, on the running event loop.
 
-    :param tls: makes the TLS settings of a connection to an amqps address; by default the
+    :param security: the TLS settings of connections to an amqps address; by default the
         system's authorities, verified
     """
 
-    def __init__(self, tls: TlsSource = verifying) -> None:
-        self._tls = tls
+    def __init__(self, security: Security | None = None) -> None:
+        self._security = security or Security()
 
     async def connect(
         self, address: Address, *, name: str, events: LinkEvents, deadline: Deadline
@@ -43,7 +45,7 @@ class AioPikaTransport:
         """
         url = driver_url(address)
         try:
-            dialled = await dial(address, self._tls, deadline)
+            dialled = await dial(address, self._security, deadline)
         except OSError as error:
             raise no_connection(address, None, error) from error
         connection = aio_pika.Connection(url, client_properties={"connection_name": name})
@@ -70,6 +72,8 @@ async def _log_in(
         await calls.finished(_CLEARING)
         if isinstance(error, BrokerTimeout):
             error = TimeoutError()
+        if stream.tap.speaks_tls:
+            error = AnsweredInTls()
         if isinstance(error, Exception):
             raise no_connection(address, stream.farewell, error) from error
         raise

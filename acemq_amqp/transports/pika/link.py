@@ -57,7 +57,8 @@ class PikaLink:
         self._broker = BrokerInfo("", (), session.address.username)
         self._blocked: str | None = None
         self._was_open = False
-        self._close_asked = False
+        #: an orderly close is wanted, and not yet asked of the broker
+        self._close_due = False
 
     # ------------------------------------------------------------ any thread
 
@@ -139,7 +140,7 @@ class PikaLink:
         io = self._session.io
         io.refuse_own_thread("closing the connection")
         self._session.closing = True
-        io.call(self._lane.flush)  # and the turn after it closes
+        io.call(self._begin_close)
         if not io.join(deadline):
             self.abort()
             io.join(time.monotonic() + ABORT_SECONDS)
@@ -178,7 +179,7 @@ class PikaLink:
     def turned(self) -> None:
         """The end of a turn of the loop: everything that it produced is written at once."""
         self._session.make_room()
-        if self._session.closing:
+        if self._close_due:
             self._close_when_settled()
         self._session.services.flush()
 
@@ -209,11 +210,15 @@ class PikaLink:
         else:
             self._session.farewell = event
 
+    def _begin_close(self) -> None:
+        self._close_due = True
+        self._lane.flush()
+
     def _close_when_settled(self) -> None:
         """Asks for the close once every publish has its outcome, or can get none for an alarm."""
-        if self._close_asked or (self._lane.ledger.unsettled and self._blocked is None):
+        if self._lane.ledger.unsettled and self._blocked is None:
             return
-        self._close_asked = True
+        self._close_due = False
         for settlements in tuple(self._session.living):
             settlements.flush()
             settlements.close()

@@ -18,6 +18,7 @@ from acemq_amqp.errors import (
     DeclarationMismatch,
     NotFound,
 )
+from acemq_amqp.transports.tls import tls_failure
 from acemq_amqp.transports.wire.events import ChannelClosed, ConnectionClosed
 
 _REFUSALS: dict[int, tuple[type[BrokerError], str]] = {
@@ -65,7 +66,9 @@ def no_connection(
     """The error for a connection that could not be made, at whatever step."""
     if farewell is not None:
         return _turned_away(address, farewell)
-    error = CannotConnect(f"acemq: cannot connect to {address.shown}: {_reason(cause)}")
+    error = tls_failure(address, cause) or CannotConnect(
+        f"acemq: cannot connect to {address.shown}: {_reason(cause)}"
+    )
     error.__cause__ = cause
     return error
 
@@ -81,7 +84,8 @@ def _turned_away(address: Address, farewell: ConnectionClosed) -> CannotConnect:
     if code == 530 and "limit" not in farewell.text:
         return AuthenticationRefused(
             f"acemq: {address.shown} refused the vhost {address.vhost!r} to "
-            f"{address.username!r} ({words}); create the vhost, or give this user permissions on it",
+            f"{address.username!r} ({words}); create the vhost, or give this user permissions "
+            "on it",
             code=code,
         )
     return CannotConnect(

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from acemq_amqp.core.ports import Arrival
 from acemq_amqp.transports.pika.session import Session
-from acemq_amqp.transports.wire.acks import AckLedger
+from acemq_amqp.transports.wire.acks import GATHERING, AckLedger, gathered
 from acemq_amqp.transports.wire.events import Delivered, Got
 
 
@@ -21,12 +21,16 @@ class Settlements:
     :param write: writes frames on the channel
     """
 
-    def __init__(self, session: Session, channel: int, write: Callable[[bytes], None]) -> None:
+    def __init__(
+        self, session: Session, channel: int, write: Callable[[bytes], None], prefetch: int = 1
+    ) -> None:
         self._session = session
         self._write = write
         self._ledger = AckLedger(channel, threading.Lock())
         self._live = True
-        self._due = False
+        self._enough = gathered(prefetch)
+        self._scheduled = False
+        self._urgent = False
         session.living.add(self)
 
     # ------------------------------------------------------------ any thread
@@ -46,9 +50,13 @@ class Settlements:
         return self._ledger.requeue(tag) and self._fall_due()
 
     def _fall_due(self) -> bool:
-        if not self._due:
-            self._due = True
-            self._session.io.call(self.flush)
+        if self._ledger.due >= self._enough:
+            if not self._urgent:
+                self._urgent = True
+                self._session.io.call(self.flush)
+        elif not self._scheduled:
+            self._scheduled = True
+            self._session.io.call(self._in_time)
         return True
 
     # ------------------------------------------------------------ the I/O thread
@@ -66,9 +74,17 @@ class Settlements:
             event.body,
         )
 
+    def _in_time(self) -> None:
+        self._session.io.loop.call_later(GATHERING, self._time_is_up)
+
+    def _time_is_up(self) -> None:
+        self._scheduled = False
+        if self._live:
+            self.flush()
+
     def flush(self) -> None:
         """Writes the settlements that fell due."""
-        self._due = False
+        self._urgent = False
         frames = self._ledger.collect()
         if frames:
             self._write(frames)

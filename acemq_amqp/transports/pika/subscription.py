@@ -60,12 +60,6 @@ class PikaSubscription:
     def requeue(self, tag: int) -> bool:
         return self._settlements.requeue(tag)
 
-    async def reopen(self, prefetch: int, deadline: Deadline) -> None:
-        def begin(reply: Reply[None]) -> None:
-            self._cancel(reply, lambda: self._consume(reply, prefetch))
-
-        self._ask(begin, deadline, self._asked)
-
     async def cancel(self, deadline: Deadline) -> None:
         def begin(reply: Reply[None]) -> None:
             self._cancel(reply, lambda: _answer(reply))
@@ -119,7 +113,9 @@ class PikaSubscription:
             self._closed_by_broker,
         )
         self._channel = channel
-        self._settlements = Settlements(self._session, channel.number, channel.write)
+        self._settlements = Settlements(
+            self._session, channel.number, channel.write, self._request.prefetch
+        )
 
     def _consume(self, reply: Reply[None], prefetch: int) -> None:
         if self._goes_on(reply):

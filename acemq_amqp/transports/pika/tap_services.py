@@ -24,6 +24,7 @@ from pika.adapters.utils.nbio_interface import (
 )
 from pika.adapters.utils.selector_ioloop_adapter import SelectorIOServicesAdapter
 
+from acemq_amqp.transports.tls import AnsweredInTls
 from acemq_amqp.transports.wire.events import WireEvent
 from acemq_amqp.transports.wire.tap import Tap, WireError
 
@@ -84,6 +85,8 @@ class TappedProtocol(AbstractStreamProtocol):  # type: ignore[misc]
         self.driver = driver
         self.tap = Tap()
         self.stream: SharedStream | None = None
+        #: what ended the stream, which the driver tells as a text only
+        self.lost_by: BaseException | None = None
         self._receive = receive
         self._failed = failed
 
@@ -94,6 +97,7 @@ class TappedProtocol(AbstractStreamProtocol):  # type: ignore[misc]
         self.driver.connection_made(self.stream)
 
     def connection_lost(self, error: BaseException | None) -> None:
+        self.lost_by = AnsweredInTls() if self.tap.speaks_tls else error
         if self.stream is not None:
             self.stream.closed = True
             if error is None and self.stream.dropped:
@@ -162,6 +166,11 @@ class TapServices(SelectorIOServicesAdapter):  # type: ignore[misc]
         """Tells the tap the size of frames that was agreed."""
         if self.protocol is not None:
             self.protocol.tap.frame_max = frame_max
+
+    @property
+    def lost_by(self) -> BaseException | None:
+        """What ended the stream, if it has ended by an error."""
+        return None if self.protocol is None else self.protocol.lost_by
 
     def drop(self, reason: str) -> None:
         """Ends the stream at once, if there is one."""

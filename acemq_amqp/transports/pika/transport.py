@@ -6,7 +6,6 @@ off. An attempt that fails or runs out of time leaves neither socket nor thread.
 
 from __future__ import annotations
 
-import ssl
 import time
 from typing import Any
 
@@ -15,6 +14,7 @@ import pika
 from acemq_amqp.address import Address
 from acemq_amqp.core.ports import Deadline, LinkEvents
 from acemq_amqp.errors import BrokerTimeout
+from acemq_amqp.security import Security
 from acemq_amqp.transports.pika.io_thread import IoThread
 from acemq_amqp.transports.pika.link import ABORT_SECONDS, PikaLink
 from acemq_amqp.transports.pika.refusals import no_connection
@@ -26,12 +26,12 @@ from acemq_amqp.transports.pika.tap_services import TapServices
 class PikaTransport:
     """The blocking flavour's transport.
 
-    :param ssl_context: for ``amqps://``; without one, the system's authorities are trusted
-        and TLS 1.2 is the least
+    :param security: the TLS settings of connections to an amqps address; by default the
+        system's authorities, verified
     """
 
-    def __init__(self, *, ssl_context: ssl.SSLContext | None = None) -> None:
-        self._ssl_context = ssl_context
+    def __init__(self, security: Security | None = None) -> None:
+        self._security = security or Security()
 
     async def connect(
         self, address: Address, *, name: str, events: LinkEvents, deadline: Deadline
@@ -59,11 +59,7 @@ class PikaTransport:
     def _tls(self, address: Address) -> pika.SSLOptions | None:
         if not address.secure:
             return None
-        context = self._ssl_context
-        if context is None:
-            context = ssl.create_default_context()
-            context.minimum_version = ssl.TLSVersion.TLSv1_2
-        return pika.SSLOptions(context, address.host)
+        return pika.SSLOptions(self._security.context(), self._security.name_for(address.host))
 
 
 class _Attempt:
@@ -120,7 +116,8 @@ class _Attempt:
 
     def _failed(self, _connection: Any, error: BaseException) -> None:
         farewell = self._session.farewell
-        self._reply.fail(no_connection(self._session.address, farewell, _root(error)))
+        cause = self._session.services.lost_by or _root(error)
+        self._reply.fail(no_connection(self._session.address, farewell, cause))
         self._io.stop()
 
     def _closed(self, _connection: Any, error: BaseException) -> None:

@@ -16,6 +16,18 @@ from typing import Any
 from acemq_amqp.transports.wire.frames import ack_frame, nack_frame
 
 
+#: Settlements wait so long for others to go out with, in seconds: a write costs more than they do.
+GATHERING = 0.002
+
+
+def gathered(prefetch: int) -> int:
+    """How many settlements are worth a write before their time is up.
+
+    A quarter of the prefetch, so that the broker sends on long before the consumer runs dry.
+    """
+    return max(1, prefetch // 4)
+
+
 class AckLedger:
     """The deliveries of one channel, for as long as that channel lives.
 
@@ -44,6 +56,11 @@ class AckLedger:
     def unsettled(self) -> int:
         """How many deliveries somebody still holds."""
         return len(self._held)
+
+    @property
+    def due(self) -> int:
+        """How many settlements :meth:`collect` would write."""
+        return len(self._acks) + len(self._requeues)
 
     @property
     def wanting(self) -> bool:

@@ -3,13 +3,15 @@
 Inbound bytes are cut into frames. Deliveries, returns and confirms become events and never
 reach the driver, so that neither driver parses a header table or pairs a return. What the
 driver's conversation needs goes on to it byte for byte; closes, cancels and alarms are told as
-events besides. A driver that is passed by must not think the peer dead, so a chunk that was
-swallowed whole leaves a heartbeat in its place.
+events besides. A driver that is passed by must not think the peer dead, so once a second a chunk
+that was swallowed whole leaves a heartbeat in its place.
 """
 
 from __future__ import annotations
 
 import struct
+import time
+from collections.abc import Callable
 
 from acemq_amqp.errors import BrokerError
 from acemq_amqp.properties import Properties
@@ -61,11 +63,17 @@ _HEADER_START = struct.Struct(">BHIIQ").unpack_from
 _HEADER_FIXED = 12
 #: a broker that speaks another protocol answers with a header of eight bytes instead of frames
 _NO_FRAMES = ord("A")
+#: and one that speaks TLS, with a record that refuses what it got
+_TLS_ALERT = 0x15
 _FRAME_ERROR, _UNEXPECTED_FRAME = 501, 505
 
 
 class WireError(BrokerError):
     """The bytes from the broker are no AMQP frames, or not those of this connection. Close it."""
+
+
+#: A driver that sees nothing of a busy stream is told that it lives, so often, in seconds.
+SIGN_OF_LIFE = 1.0
 
 
 class _Half:
@@ -83,14 +91,28 @@ class _Half:
 class Tap:
     """Cuts the bytes of one connection. Keeps at most one frame, and the messages half there.
 
+    :ivar speaks_tls: the first byte is one of TLS: this is a TLS port, spoken to without
     :ivar frame_max: the negotiated size of a whole frame in bytes, to be set once tuned; 0 is no
         limit. A longer frame is refused before it is kept
     """
 
-    __slots__ = ("_began", "_foreign", "_halves", "_need", "_rest", "frame_max")
+    __slots__ = (
+        "_began",
+        "_clock",
+        "_foreign",
+        "_halves",
+        "_need",
+        "_rest",
+        "_told",
+        "frame_max",
+        "speaks_tls",
+    )
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._told = clock() - SIGN_OF_LIFE
         self.frame_max = FIRST_FRAME_MAX
+        self.speaks_tls = False
         self._began = False
         self._foreign = False
         self._rest = bytearray()
@@ -104,7 +126,8 @@ class Tap:
         :raises WireError: what comes cannot be understood; the connection is of no more use
         """
         if not self._began and data:
-            self._began, self._foreign = True, data[0] == _NO_FRAMES
+            self._began, self.speaks_tls = True, data[0] == _TLS_ALERT
+            self._foreign = self.speaks_tls or data[0] == _NO_FRAMES
         if self._foreign:
             return [], data
         if self._rest:
@@ -146,7 +169,8 @@ class Tap:
         self._rest += data[at:]
         if kept < at:
             passed.append(data[kept:at])
-        if kept and not passed:
+        if kept and not passed and (now := self._clock()) - self._told >= SIGN_OF_LIFE:
+            self._told = now
             passed.append(HEARTBEAT_FRAME)
         return events, b"".join(passed)
 

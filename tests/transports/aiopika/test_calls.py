@@ -1,4 +1,4 @@
-"""Calls to the driver end in time, and tell a lost connection from the caller's own cancellation."""
+"""Calls to the driver end in time, and tell a lost connection from a caller's cancellation."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ import pytest
 from acemq_amqp.errors import BrokerTimeout, ConnectionLost
 from acemq_amqp.transports.aiopika.calls import Calls
 from acemq_amqp.transports.aiopika.deadlines import Deadlines
-
-pytestmark = pytest.mark.asyncio
 
 
 def calls() -> Calls:
