@@ -11,11 +11,12 @@ from __future__ import annotations
 import logging
 import os
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from acemq_amqp.address import Address
 from acemq_amqp.credentials import CredentialsSource
 from acemq_amqp.errors import ConfigurationError
 
@@ -31,7 +32,7 @@ class Security:
     The broker is always verified. Nothing secret is in its repr.
 
     :param ca_file: PEM file of the authorities to trust, instead of the system's
-    :param ca_data: the same as PEM text, or DER bytes; both may be given
+    :param ca_data: the same as PEM text or DER bytes; both may be given
     :param certificate: PEM file of this client's certificate, with its chain
     :param key: PEM file of its key; by default the key is in the certificate's file
     :param key_password: where the key is encrypted
@@ -127,7 +128,7 @@ class Security:
                 context.load_verify_locations(cafile=self.ca_file)
         if self.ca_data is not None:
             with _explained("ca_data", "as given", "certificates of authorities, PEM text or DER"):
-                context.load_verify_locations(cadata=self.ca_data or "none")
+                context.load_verify_locations(cadata=_authorities(self.ca_data))
         if self.certificate is not None:
             shown = os.fspath(self.certificate)
             if self.key is not None:
@@ -166,10 +167,11 @@ def without_verifying_the_broker(
     return security
 
 
-def checked_security(security: Any) -> Security:
-    """A connection's security; the default one where None is given.
+def checked_security(security: Any, addresses: Iterable[Address]) -> Security:
+    """The security of a connection to these addresses; the default one where None is given.
 
-    :raises ConfigurationError: it is something else
+    :raises ConfigurationError: it is something else, or has TLS settings for an address without
+        TLS. A source of credentials is for any address, the broker in memory included
     """
     if security is None:
         return Security()
@@ -178,6 +180,12 @@ def checked_security(security: Any) -> Security:
             f"acemq: security= wants a Security, got a {type(security).__name__}; write "
             "Security(ca_file=...), or Security(credentials=...)"
         )
+    for address in addresses:
+        if security.has_tls_settings and not address.secure:
+            raise ConfigurationError(
+                f"acemq: TLS settings were given, and {address.shown} is reached without TLS; "
+                "write amqps:// (port 5671), or leave all but credentials= out of security="
+            )
     return security
 
 
@@ -189,7 +197,7 @@ def _explained(setting: str, given: str, what: str) -> Iterator[None]:
     except ConfigurationError:
         raise
     except ssl.SSLError as error:
-        words = error.reason or str(error)
+        words = getattr(error, "reason", None) or str(error)
         raise ConfigurationError(
             f"acemq: {setting} ({given}) has to hold {what}, and cannot be loaded: "
             f"{words}; check the files, and key_password if the key is encrypted"
@@ -200,6 +208,13 @@ def _explained(setting: str, given: str, what: str) -> Iterator[None]:
             f"acemq: {setting} ({given}) cannot be loaded: {words}; it has to hold "
             f"{what}, readable for this process"
         ) from error
+
+
+def _authorities(data: str | bytes) -> str | bytes:
+    """As the TLS library wants them: PEM is text, and nothing at all is no certificate."""
+    if isinstance(data, bytes) and b"-----BEGIN" in data:
+        return data.decode("ascii")
+    return data or "none"
 
 
 def _no_password() -> str:

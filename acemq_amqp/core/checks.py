@@ -7,7 +7,9 @@ from typing import Any
 
 from acemq_amqp.codec import Codec
 from acemq_amqp.errors import ConfigurationError
+from acemq_amqp.fieldtable import encode_table
 from acemq_amqp.retry import RetryPolicy
+from acemq_amqp.topology import Topology
 
 #: A prefetch travels in 16 bits.
 _LARGEST_PREFETCH = 65535
@@ -72,13 +74,26 @@ def checked_retry(retry: Any) -> RetryPolicy:
 def checked_arguments(arguments: Any) -> Mapping[str, Any]:
     """Consumer arguments.
 
-    :raises ConfigurationError: not a mapping
+    :raises ConfigurationError: not a mapping, or a value that cannot travel
     """
     if arguments is None:
         return {}
     if not isinstance(arguments, Mapping):
         raise ConfigurationError(f"acemq: args= wants a mapping, got {_told(arguments)}")
+    encode_table(arguments, "consumer argument")
     return dict(arguments)
+
+
+def checked_topology(topology: Any) -> Topology:
+    """A topology.
+
+    :raises ConfigurationError: something else
+    """
+    if not isinstance(topology, Topology):
+        raise ConfigurationError(
+            f"acemq: a Topology is wanted, got {_told(topology)}; start with Topology().queue(...)"
+        )
+    return topology
 
 
 def several(functions: Any, what: str) -> tuple[Any, ...]:

@@ -255,11 +255,7 @@ class Connection:
 
         :raises DeclarationMismatch: an object exists with other arguments
         """
-        if not isinstance(topology, Topology):
-            raise ConfigurationError(
-                f"acemq: declare wants a Topology, got a {type(topology).__name__}; start with "
-                "Topology().queue(...)"
-            )
+        checks.checked_topology(topology)
         deadline = self._deadline()
         link = await self._control.connected(deadline)
         await declare_all(link, topology.plan(), deadline)
@@ -267,6 +263,7 @@ class Connection:
 
     async def verify(self, topology: Topology) -> list[Difference]:
         """Compares a topology with the broker; an empty list means equal. Creates nothing."""
+        checks.checked_topology(topology)
         deadline = self._deadline()
         return await differences(await self._control.connected(deadline), topology, deadline)
 

@@ -122,6 +122,8 @@ class Consumer:
             for number in range(1, spec.concurrency + 1)
         ]
         self._subscription: Subscription | None = None
+        #: the one before, while its last delivery is not settled
+        self._retired: Subscription | None = None
         self._link: Link | None = None
         self._attached = work.event()
         self._probing = False
@@ -228,6 +230,7 @@ class Consumer:
         events = SubscriptionEvents(arrived=self._inbox.put, ended=self._ended)
         self._subscription = await link.subscribe(request, events, deadline)
         if before is not None and before.live:
+            self._retired = before
             self._watch.retired(before)
 
     async def _declare(self, link: Link, deadline: Deadline) -> None:
@@ -404,12 +407,17 @@ class Consumer:
         if self._hurried:
             limit = self._work.clock.monotonic()
         self.in_time = await self._end_workers(limit) and idle and not self._hurried
-        if subscription is not None:
-            with suppress(BrokerError):
-                await subscription.close(limit)
+        await self._end_subscriptions(subscription, limit)
         self._gone.set()
         self._watch.closed(self)
         return self.in_time
+
+    async def _end_subscriptions(self, subscription: Subscription | None, limit: float) -> None:
+        """With their channels go the deliveries that nobody settled: back to the queue."""
+        for each in (self._retired, subscription):
+            if each is not None and each.live:
+                with suppress(BrokerError):
+                    await each.close(limit)
 
     def _give_back_waiting(self) -> None:
         for arrival in self._inbox.drain():

@@ -83,23 +83,11 @@ def checked_options(
         bool(retry_unknown),
         seconds(connect_timeout, "connect_timeout"),
         bool(fail_fast),
-        _security(security, addresses),
+        checked_security(security, addresses),
         checks.several(on_publish, "on_publish"),
         checks.several(on_consume, "on_consume"),
         _observer(observer),
     )
-
-
-def _security(given: Security | None, addresses: Sequence[Address]) -> Security:
-    security = checked_security(given)
-    if security.has_tls_settings:
-        for address in addresses:
-            if not address.secure:
-                raise ConfigurationError(
-                    f"acemq: TLS settings were given, and {address.shown} is reached without TLS; "
-                    "write amqps:// (port 5671), or leave all but credentials= out of security="
-                )
-    return security
 
 
 def _default_origin() -> str:

@@ -79,6 +79,11 @@ def _headers(
 ) -> dict[str, Any]:
     if envelope is None:
         return new_headers(key, sending.origin, headers)
+    if not isinstance(envelope, Envelope):
+        raise ConfigurationError(
+            f"acemq: envelope= wants an Envelope, got a {type(envelope).__name__}; make one with "
+            "Envelope(...), or leave it out for a new message's"
+        )
     if headers:
         envelope = envelope.with_(headers={**envelope.headers, **headers})
     if not envelope.origin and sending.origin:

@@ -113,7 +113,8 @@ class Publisher:
         :raises EncodeError: the codec cannot write one of them; none was sent
         :raises BatchError: some were not confirmed; ``.outcomes`` has one outcome per payload
         """
-        if isinstance(payloads, (str, bytes, bytearray, Mapping)):
+        single = isinstance(payloads, (str, bytes, bytearray, Mapping))
+        if single or not isinstance(payloads, Iterable):
             raise ConfigurationError(
                 f"acemq: send_many wants a sequence of payloads, got one "
                 f"{type(payloads).__name__}; use send, or put it into a list"

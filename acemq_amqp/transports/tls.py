@@ -84,7 +84,7 @@ def tls_failure(address: Address, cause: BaseException | None) -> TlsFailed | No
         if isinstance(error, ssl.SSLCertVerificationError):
             return _untrusted(address, error)
         if isinstance(error, ssl.SSLError):
-            return _of_reason(address, error.reason or "")
+            return _of_reason(address, getattr(error, "reason", None) or "")
     return None
 
 

@@ -29,9 +29,9 @@ _STANDS = ["memory", pytest.param("rabbitmq", marks=pytest.mark.server)]
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A case that hangs fails, and the rest of the suite runs."""
     for item in items:
-        if isinstance(item, pytest.Function) and item.path.parent == Path(__file__).parent:
-            if inspect.iscoroutinefunction(item.obj):
-                item.obj = _bounded(item.obj)
+        here = isinstance(item, pytest.Function) and item.path.parent == Path(__file__).parent
+        if here and inspect.iscoroutinefunction(item.obj):
+            item.obj = _bounded(item.obj)
 
 
 def _bounded(case: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:

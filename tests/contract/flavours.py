@@ -48,7 +48,7 @@ class BlockingFlavour:
     def handler(self, function: Callable[[Message], Awaitable[Any]]) -> Callable[[Message], Any]:
         @functools.wraps(function)
         def handle(message: Message) -> Any:
-            return drive(function(message))  # type: ignore[arg-type]
+            return drive(function(message))
 
         # wraps() shows the coroutine function through; a handler is judged by what it is.
         del handle.__wrapped__  # type: ignore[attr-defined]

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import time
 import uuid
+from dataclasses import replace
 from typing import Any
 
 import pika
+
 from acemq_amqp.address import parse_address
 from acemq_amqp.core.ports import Confirmed, LinkEvents, Outgoing
 from acemq_amqp.flavours.tasks import TaskWork
@@ -43,13 +45,16 @@ def publish_with_pika(
 
 
 async def publish_in_memory(
-    url: str, exchange: str, key: str, properties: Properties, body: bytes
+    url: str, exchange: str, key: str, properties: Properties, body: bytes, login: str = ""
 ) -> None:
-    """The same on the broker in memory."""
+    """The same on the broker in memory, as ``login`` if given."""
     events = LinkEvents(lost=_ignored, blocked=_ignored, unblocked=lambda: None)
     deadline = time.monotonic() + 10.0
+    address = parse_address(url)
+    if login:
+        address = replace(address, username=login)
     link = await MemoryTransport(TaskWork()).connect(
-        parse_address(url), name="foreign", events=events, deadline=deadline
+        address, name="foreign", events=events, deadline=deadline
     )
     outgoing = Outgoing(exchange, key, uuid.uuid4().hex, properties.encode(), body)
     outcome = await link.submit(outgoing).outcome(deadline)

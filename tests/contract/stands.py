@@ -70,8 +70,7 @@ class MemoryStand:
     async def publish(
         self, exchange: str, key: str, properties: Properties, body: bytes, login: str = ""
     ) -> None:
-        url = as_login(self.url, login) if login else self.url
-        await publish_in_memory(url, exchange, key, properties, body)
+        await publish_in_memory(self.url, exchange, key, properties, body, login)
 
     async def raise_alarm(self) -> None:
         self.broker.block()

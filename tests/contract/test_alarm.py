@@ -95,9 +95,9 @@ async def test_a_message_to_be_retried_stays_and_moves_after_the_alarm(troubled:
     await mq.publisher("", queue).send_many(["fail", *range(20)])
     await alarmed(troubled, mq)
     seen = Seen(
-        lambda message: retry()
-        if message.payload == "fail" and message.envelope.attempt == 1
-        else None
+        lambda message: (
+            retry() if message.payload == "fail" and message.envelope.attempt == 1 else None
+        )
     )
     consumer = await mq.consume(queue, seen)
     await seen.count(21)  # the rest flows

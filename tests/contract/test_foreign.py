@@ -132,9 +132,7 @@ async def test_header_bytes_of_another_kind_are_read_and_kept(api: Api, kind: st
 
 
 @pytest.mark.parametrize("content_type", [None, "", "text/json", "APPLICATION/JSON; charset=utf-8"])
-async def test_json_is_read_under_the_names_it_goes_by(
-    api: Api, content_type: str | None
-) -> None:
+async def test_json_is_read_under_the_names_it_goes_by(api: Api, content_type: str | None) -> None:
     mq = await api.connect()
     queue = await api.queue(mq)
     seen = Seen()

@@ -74,7 +74,6 @@ async def test_counts_of_the_broker_do_not_travel(api: Api) -> None:
     await mq.publisher("", queue).send("order")
     for _ in range(2):
         delivery = await until(lambda: mq.pull(queue), "the message")
-        assert delivery is not None
         await delivery.requeue()
     seen = Seen(answering(retry()))
     await mq.consume(queue, seen)
@@ -101,7 +100,6 @@ async def test_a_message_past_its_delivery_limit_replayed_comes_back_from_a_rung
     await mq.publisher("", queue).send("order")
     for _ in range(2):
         delivery = await until(lambda: mq.pull(queue), "the message")
-        assert delivery is not None
         await delivery.requeue()
     await holds(mq, dead_letter_queue(queue), 1)
     dead = await _replayed(api, mq, queue)
@@ -138,7 +136,6 @@ async def test_deaths_elsewhere_travel_through_a_rung(api: Api) -> None:
     seen = Seen(answering(retry()))
     await mq.consume(queue, seen)
     await mq.publisher("", before).send("order", expiration=0.001)
-    await mq.pull(before)  # whoever looks at the queue sees that its head has expired
     await seen.count(2)
     for message in seen.messages:
         assert before in {death["queue"] for death in message.all_headers["x-death"]}

@@ -14,7 +14,6 @@ async def test_a_pulled_message_is_whole_and_gone_when_acknowledged(api: Api) ->
     queue = await api.queue(mq)
     result = await mq.publisher("", queue).send({"n": 1}, headers={"tenant": "north"})
     delivery = await until(lambda: mq.pull(queue), "the message")
-    assert delivery is not None
     assert (delivery.queue, delivery.exchange, delivery.routing_key) == (queue, "", queue)
     assert (delivery.body, delivery.redelivered) == (b'{"n":1}', False)
     assert delivery.headers["tenant"] == "north"
@@ -31,9 +30,9 @@ async def test_a_pulled_message_may_be_put_back(api: Api) -> None:
     queue = await api.queue(mq)
     await mq.publisher("", queue).send(1)
     first = await until(lambda: mq.pull(queue), "the message")
-    assert first is not None and await first.requeue()
+    assert await first.requeue()
     second = await until(lambda: mq.pull(queue), "the message again")
-    assert second is not None and second.redelivered and second.body == first.body
+    assert second.redelivered and second.body == first.body
     assert await second.ack()
 
 
@@ -44,7 +43,7 @@ async def test_an_unsettled_pull_goes_back_when_its_connection_closes(api: Api) 
     delivery = await until(lambda: mq.pull(queue), "the message")
     await holds(other, queue, 0)
     await mq.close()
-    assert delivery is not None and not await delivery.ack()
+    assert not await delivery.ack()
     assert (await arrived(other, queue)).redelivered
 
 

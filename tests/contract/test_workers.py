@@ -116,7 +116,7 @@ async def test_a_consumer_shows_what_it_is(api: Api) -> None:
     assert mq.consumers == (consumer,)
     await consumer.close()
     assert (consumer.running, consumer.closed) == (False, True)
-    await until(lambda: mq.consumers == (), "no consumers")
+    await until(lambda: not mq.consumers, "no consumers")
 
 
 async def test_a_consumer_may_be_given_a_tag_and_arguments(api: Api) -> None:

@@ -1,4 +1,4 @@
-"""Waiting for what happens in its own time: by asking again, never by guessing how long it takes."""
+"""Waiting for what happens in its own time: by asking again, never by guessing its length."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, overload
 
 T = TypeVar("T")
 
@@ -15,9 +15,13 @@ WITHIN = 30.0
 _PAUSE = 0.005
 
 
+@overload
 async def until(
-    question: Callable[[], T] | Callable[[], Awaitable[T]], what: str, within: float = WITHIN
-) -> T:
+    question: Callable[[], Awaitable[T | None]], what: str, within: float = WITHIN
+) -> T: ...
+@overload
+async def until(question: Callable[[], T | None], what: str, within: float = WITHIN) -> T: ...
+async def until(question: Callable[[], Any], what: str, within: float = WITHIN) -> Any:
     """The first answer that counts as true, asking again until there is one.
 
     :param what: what is being waited for, for the failure's text
@@ -25,8 +29,9 @@ async def until(
     deadline = time.monotonic() + within
     pause = _PAUSE
     while True:
-        asked: Any = question()
-        answer = cast(T, await asked if inspect.isawaitable(asked) else asked)
+        answer = question()
+        if inspect.isawaitable(answer):
+            answer = await answer
         if answer:
             return answer
         if time.monotonic() > deadline:

@@ -21,7 +21,7 @@ from pamqp.base import Frame
 from acemq_amqp.core.ports import Deadline
 from acemq_amqp.errors import BrokerError
 from acemq_amqp.transports.aiopika.calls import Calls, seconds_left
-from acemq_amqp.transports.aiopika.refusals import refusal
+from acemq_amqp.transports.refusals import refusal
 from acemq_amqp.transports.wire.events import (
     Blocked,
     ChannelClosed,

@@ -34,10 +34,10 @@ from acemq_amqp.transports.aiopika.lane import PublishingLane
 from acemq_amqp.transports.aiopika.liveness import Liveness
 from acemq_amqp.transports.aiopika.pending import PendingPublish
 from acemq_amqp.transports.aiopika.pulls import Pulls
-from acemq_amqp.transports.aiopika.refusals import lost
 from acemq_amqp.transports.aiopika.side import SideChannel
 from acemq_amqp.transports.aiopika.subscription import ChannelSubscription
 from acemq_amqp.transports.aiopika.tap_stream import TapStream
+from acemq_amqp.transports.refusals import lost
 from acemq_amqp.transports.wire.events import Blocked, Unblocked, WireEvent
 
 #: what RabbitMQ offers where a broker names no limit

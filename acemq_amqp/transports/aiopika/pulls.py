@@ -16,9 +16,9 @@ from acemq_amqp.core.ports import Arrival, Deadline, QueueState
 from acemq_amqp.errors import BrokerError, NotFound
 from acemq_amqp.transports.aiopika.calls import Calls
 from acemq_amqp.transports.aiopika.channels import Channels, LiveChannel
-from acemq_amqp.transports.aiopika.refusals import refusal
 from acemq_amqp.transports.aiopika.settling import SettlingChannel
 from acemq_amqp.transports.aiopika.tap_stream import TapStream
+from acemq_amqp.transports.refusals import refusal
 from acemq_amqp.transports.wire.events import ChannelClosed, Got, GotNothing
 from acemq_amqp.transports.wire.frames import get_frame
 

@@ -17,10 +17,10 @@ from pamqp import commands
 from acemq_amqp.core.ports import Arrival, Deadline, SubscriptionEvents, SubscriptionRequest
 from acemq_amqp.errors import BrokerError
 from acemq_amqp.transports.aiopika.channels import LiveChannel
-from acemq_amqp.transports.aiopika.refusals import refusal
 from acemq_amqp.transports.aiopika.requests import BasicConsume
 from acemq_amqp.transports.aiopika.settling import SettlingChannel
 from acemq_amqp.transports.aiopika.tap_stream import TapStream
+from acemq_amqp.transports.refusals import refusal
 from acemq_amqp.transports.wire.events import ChannelClosed, ConsumerCancelled, Delivered
 
 

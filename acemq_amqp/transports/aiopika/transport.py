@@ -16,7 +16,7 @@ from acemq_amqp.transports.aiopika.calls import Calls
 from acemq_amqp.transports.aiopika.dialling import DialledStream, dial
 from acemq_amqp.transports.aiopika.driver_url import driver_url
 from acemq_amqp.transports.aiopika.link import AioPikaLink
-from acemq_amqp.transports.aiopika.refusals import no_connection
+from acemq_amqp.transports.refusals import no_connection
 from acemq_amqp.transports.tls import AnsweredInTls
 
 #: seconds given to the driver to clear away what a failed handshake left

@@ -32,11 +32,11 @@ from acemq_amqp.transports.pika.lane import Lane
 from acemq_amqp.transports.pika.methods import declaring
 from acemq_amqp.transports.pika.pending import PendingPublish
 from acemq_amqp.transports.pika.pulls import Pulls
-from acemq_amqp.transports.pika.refusals import lost
 from acemq_amqp.transports.pika.reply import Reply
 from acemq_amqp.transports.pika.session import Session, guarded
 from acemq_amqp.transports.pika.side import SideChannel
 from acemq_amqp.transports.pika.subscription import PikaSubscription
+from acemq_amqp.transports.refusals import lost
 from acemq_amqp.transports.wire.events import Blocked, ConnectionClosed, Unblocked, WireEvent
 
 #: seconds that a dropped connection may take to end its thread

@@ -10,10 +10,10 @@ from collections import deque
 
 from acemq_amqp.core.ports import Arrival
 from acemq_amqp.transports.pika.channels import LiveChannel
-from acemq_amqp.transports.pika.refusals import refusal
 from acemq_amqp.transports.pika.reply import Reply
 from acemq_amqp.transports.pika.session import Session
 from acemq_amqp.transports.pika.settling import Settlements
+from acemq_amqp.transports.refusals import refusal
 from acemq_amqp.transports.wire.events import ChannelClosed, Got, GotNothing, WireEvent
 from acemq_amqp.transports.wire.frames import get_frame
 

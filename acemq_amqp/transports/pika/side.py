@@ -17,9 +17,9 @@ import pika.spec
 from acemq_amqp.core.ports import Deadline
 from acemq_amqp.errors import BrokerTimeout
 from acemq_amqp.transports.pika.channels import LiveChannel
-from acemq_amqp.transports.pika.refusals import refusal
 from acemq_amqp.transports.pika.reply import Reply
 from acemq_amqp.transports.pika.session import Session
+from acemq_amqp.transports.refusals import refusal
 from acemq_amqp.transports.wire.events import ChannelClosed
 
 _DECLARED = (pika.spec.Queue.DeclareOk, pika.spec.Exchange.DeclareOk)

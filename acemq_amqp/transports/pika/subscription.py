@@ -18,10 +18,10 @@ from acemq_amqp.core.ports import Deadline, SubscriptionEvents, SubscriptionRequ
 from acemq_amqp.errors import BrokerError, BrokerTimeout, ConnectionLost, ConsumerEnded
 from acemq_amqp.fieldtable import encode_table
 from acemq_amqp.transports.pika.channels import LiveChannel
-from acemq_amqp.transports.pika.refusals import refusal
 from acemq_amqp.transports.pika.reply import Reply, remaining
 from acemq_amqp.transports.pika.session import Session, guarded
 from acemq_amqp.transports.pika.settling import Settlements
+from acemq_amqp.transports.refusals import refusal
 from acemq_amqp.transports.wire.events import ChannelClosed, ConsumerCancelled, Delivered, WireEvent
 
 

@@ -17,10 +17,10 @@ from acemq_amqp.errors import BrokerTimeout
 from acemq_amqp.security import Security
 from acemq_amqp.transports.pika.io_thread import IoThread
 from acemq_amqp.transports.pika.link import ABORT_SECONDS, PikaLink
-from acemq_amqp.transports.pika.refusals import no_connection
 from acemq_amqp.transports.pika.reply import Reply
 from acemq_amqp.transports.pika.session import Session
 from acemq_amqp.transports.pika.tap_services import TapServices
+from acemq_amqp.transports.refusals import no_connection
 
 
 class PikaTransport:

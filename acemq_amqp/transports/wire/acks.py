@@ -15,7 +15,6 @@ from typing import Any
 
 from acemq_amqp.transports.wire.frames import ack_frame, nack_frame
 
-
 #: Settlements wait so long for others to go out with, in seconds: a write costs more than they do.
 GATHERING = 0.002
 
