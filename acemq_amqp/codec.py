@@ -1,5 +1,9 @@
 """Codecs: what they are, the ones that need nothing else, and their names.
 
+A codec that may have to wait, such as a claim check, can have ``encode_async`` and
+``decode_async`` besides: see :class:`Codec`. The async flavour awaits them, so that no store
+holds the event loop.
+
 A registry gives codecs names, for what is configured by text: a command line, a settings
 file. The formats that are extras are known by name too, and imported when asked for.
 """

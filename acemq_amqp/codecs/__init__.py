@@ -13,6 +13,18 @@ class Codec(Protocol):
 
     Bad input raises :class:`~acemq_amqp.errors.EncodeError` or
     :class:`~acemq_amqp.errors.DecodeError`, and nothing else.
+
+    A codec that only computes has these members and no more. One that may have to wait, for a
+    store or a server, can have besides, for the async flavour::
+
+        async def encode_async(self, payload) -> bytes
+        async def decode_async(self, body, content_type=None) -> Any
+
+    The async flavour then awaits these, and the blocking one still calls ``encode`` and
+    ``decode``. An attribute that is None counts as none. A codec without them that says
+    ``blocking = True`` runs whole in a worker thread there (eight of them for a connection),
+    for codecs that wrap one that waits and know nothing of this. Others hold the event loop as
+    long as they take. :mod:`acemq_amqp.codecs.waiting` is how a wrapper hands both on.
     """
 
     @property

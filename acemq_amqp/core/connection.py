@@ -130,6 +130,11 @@ class Connection:
         """Messages handed over and not confirmed yet."""
         return self._publishing.window.count
 
+    @property
+    def work(self) -> Work:
+        """What its flavour runs on. Patterns are written over it, once for both flavours."""
+        return self._work
+
     # ------------------------------------------------------------ publishing, consuming
 
     def publisher(
@@ -150,16 +155,12 @@ class Connection:
         """
         checked_name(exchange, "an exchange name")
         checked_name(routing_key, "a routing key")
-        sending = Sending(
-            exchange,
-            self.codec if codec is None else checks.checked_codec(codec),
-            self.origin,
-            bool(persistent),
-        )
+        codec = self.codec if codec is None else checks.checked_codec(codec)
+        waiting = self._work.waiting(codec)
         return Publisher(
             self._publishing,
-            self._work.clock,
-            sending,
+            self._work,
+            Sending(exchange, codec, self.origin, bool(persistent), waiting),
             routing_key,
             mandatory=not exchange if mandatory is None else bool(mandatory),
             timeout=self._options.timeout,

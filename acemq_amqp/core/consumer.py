@@ -46,6 +46,8 @@ _LOOK_AGAIN = 0.5
 _OPENING = 10.0
 log = logging.getLogger("acemq_amqp")
 
+#: A stop past its deadline still gets so long to close its channels; seconds.
+_GRACE = 0.5
 _OFFSET = "x-stream-offset"
 #: The consumer whose handler is running here: closing it from inside only starts the stop.
 _HANDLING: contextvars.ContextVar[Consumer | None] = contextvars.ContextVar(
@@ -110,7 +112,7 @@ class Consumer:
         watch: ConsumerWatch,
     ) -> None:
         self._spec = spec
-        self._handling = Handling(spec.queue, spec.codec, call, observing)
+        self._handling = Handling(spec.queue, spec.codec, call, observing, work.waiting(spec.codec))
         self._work = work
         self._settler = settler
         self._observing = observing
@@ -414,6 +416,7 @@ class Consumer:
 
     async def _end_subscriptions(self, subscription: Subscription | None, limit: float) -> None:
         """With their channels go the deliveries that nobody settled: back to the queue."""
+        limit = max(limit, self._work.clock.monotonic() + _GRACE)
         for each in (self._retired, subscription):
             if each is not None and each.live:
                 with suppress(BrokerError):

@@ -8,7 +8,7 @@ from typing import Any
 from acemq_amqp.ack import Ack, decision_for, decision_of
 from acemq_amqp.codec import Codec
 from acemq_amqp.core.observer import Observing
-from acemq_amqp.core.ports import Arrival, Call
+from acemq_amqp.core.ports import Arrival, Call, WaitingCodec
 from acemq_amqp.errors import AceMQError, DecodeError, FatalError, StoreError
 from acemq_amqp.message import Message
 
@@ -17,13 +17,22 @@ class Handling:
     """Reads deliveries of one queue and calls the handler.
 
     :param call: the handler, bound to the flavour
+    :param waiting: the codec, where this flavour has to wait for it
     """
 
-    def __init__(self, queue: str, codec: Codec, call: Call, observing: Observing) -> None:
+    def __init__(
+        self,
+        queue: str,
+        codec: Codec,
+        call: Call,
+        observing: Observing,
+        waiting: WaitingCodec | None = None,
+    ) -> None:
         self._queue = queue
         self._codec = codec
         self._call = call
         self._observing = observing
+        self._waiting = waiting
 
     async def answer(self, arrival: Arrival) -> tuple[Message, Ack]:
         """The message as the handler saw it, and what is to become of it."""
@@ -42,7 +51,11 @@ class Handling:
 
     async def _answer(self, arrival: Arrival) -> tuple[Message, Ack]:
         try:
-            message = Message.received(self._decoded(arrival), arrival)
+            if self._waiting is None:
+                payload = self._decoded(arrival)
+            else:
+                payload = await self._awaited(self._waiting, arrival)
+            message = Message.received(payload, arrival)
         except Exception as failure:
             return Message.received(None, arrival), decision_for(failure)
         try:
@@ -55,13 +68,24 @@ class Handling:
             return self._codec.decode(arrival.body, arrival.properties.content_type)
         except (DecodeError, FatalError, StoreError):
             raise
-        except AceMQError as failure:
-            raise DecodeError(str(failure)) from failure
         except Exception as failure:
-            raise DecodeError(
-                f"acemq: {self._codec!r} failed on {len(arrival.body)} bytes: "
-                f"{type(failure).__name__}: {failure}"
-            ) from failure
+            raise self._undecodable(arrival, failure) from failure
+
+    async def _awaited(self, waiting: WaitingCodec, arrival: Arrival) -> Any:
+        try:
+            return await waiting.decode(arrival.body, arrival.properties.content_type)
+        except (DecodeError, FatalError, StoreError):
+            raise
+        except Exception as failure:
+            raise self._undecodable(arrival, failure) from failure
+
+    def _undecodable(self, arrival: Arrival, failure: Exception) -> DecodeError:
+        if isinstance(failure, AceMQError):
+            return DecodeError(str(failure))
+        return DecodeError(
+            f"acemq: {self._codec!r} failed on {len(arrival.body)} bytes: "
+            f"{type(failure).__name__}: {failure}"
+        )
 
 
 def same_message(one: Arrival, other: Arrival) -> bool:

@@ -62,15 +62,21 @@ def _first_hop(arrival: Arrival, envelope: Envelope, came: Mapping[str, Any]) ->
 
 
 def _forget_deaths(deaths: Any, queue: str, drop: set[str], put: dict[str, Any]) -> None:
-    """RabbitMQ 3.10 takes a death on the target queue for a cycle when the rung expires."""
+    """RabbitMQ 3.10 takes a death on the target queue for a cycle when the rung expires.
+
+    Entries that no broker wrote are taken too: it would fail on them, and drop the message.
+    """
     if not isinstance(deaths, list):
         return
-    others = [
-        death for death in deaths if not (isinstance(death, dict) and death.get("queue") == queue)
-    ]
+    others = [death for death in deaths if _queue_of(death) not in (queue, None)]
     if len(others) == len(deaths):
         return
     if others:
         put[_DEATHS] = others
     else:
         drop.add(_DEATHS)
+
+
+def _queue_of(death: Any) -> str | None:
+    queue = death.get("queue") if isinstance(death, dict) else None
+    return queue if isinstance(queue, str) else None

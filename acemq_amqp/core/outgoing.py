@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from acemq_amqp import headers as names
 from acemq_amqp.codec import Codec
-from acemq_amqp.core.ports import Outgoing
+from acemq_amqp.core.ports import Outgoing, WaitingCodec
 from acemq_amqp.durations import Duration, milliseconds
 from acemq_amqp.envelope import Envelope, new_headers
 from acemq_amqp.errors import AceMQError, ConfigurationError, EncodeError
@@ -20,12 +20,16 @@ _LONGEST_NAME = 255
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """How one publisher sends: what its messages have in common."""
+    """How one publisher sends: what its messages have in common.
+
+    :ivar waiting: the codec, where this flavour has to wait for it
+    """
 
     exchange: str
     codec: Codec
     origin: str
     persistent: bool = True
+    waiting: WaitingCodec | None = None
 
 
 def checked_name(name: object, what: str) -> str:
@@ -52,9 +56,11 @@ def outgoing_of(
     reply_to: str = "",
     priority: int | None = None,
     expiration: Duration | None = None,
+    body: bytes | None = None,
 ) -> Outgoing:
     """Checks and encodes one message.
 
+    :param body: the payload, where it is encoded otherwise
     :raises ConfigurationError: a header, property or name that cannot travel
     :raises EncodeError: a payload that the codec cannot write
     """
@@ -70,8 +76,23 @@ def outgoing_of(
         priority=_priority(priority),
         expiration=None if expiration is None else _expiration(expiration),
     )
-    body = _encoded(sending.codec, payload)
+    if body is None:
+        body = _encoded(sending.codec, payload)
     return Outgoing(sending.exchange, key, message_id, properties.encode(), body)
+
+
+async def awaited_outgoing(
+    sending: Sending, waiting: WaitingCodec, payload: Any, routing_key: str, **options: Any
+) -> Outgoing:
+    """The same with a codec that has to be waited for; asked last, when all else is checked."""
+    outgoing = outgoing_of(sending, payload, routing_key, body=b"", **options)
+    try:
+        body = _checked_body(sending.codec, await waiting.encode(payload))
+    except AceMQError:
+        raise
+    except Exception as failure:
+        raise _could_not_encode(sending.codec, payload, failure) from failure
+    return replace(outgoing, body=body)
 
 
 def _headers(
@@ -97,10 +118,17 @@ def _encoded(codec: Codec, payload: Any) -> bytes:
     except AceMQError:
         raise
     except Exception as failure:
-        raise EncodeError(
-            f"acemq: {codec!r} could not encode a {type(payload).__name__}: {failure}; "
-            "nothing was sent"
-        ) from failure
+        raise _could_not_encode(codec, payload, failure) from failure
+    return _checked_body(codec, body)
+
+
+def _could_not_encode(codec: Codec, payload: Any, failure: Exception) -> EncodeError:
+    return EncodeError(
+        f"acemq: {codec!r} could not encode a {type(payload).__name__}: {failure}; nothing was sent"
+    )
+
+
+def _checked_body(codec: Codec, body: Any) -> bytes:
     if not isinstance(body, (bytes, bytearray, memoryview)):
         raise EncodeError(
             f"acemq: {codec!r} gave {type(body).__name__} where bytes were expected; "

@@ -9,17 +9,19 @@ port are called on the driver's loop or I/O thread: they only enqueue.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from acemq_amqp.address import Address
+from acemq_amqp.codec import Codec
 from acemq_amqp.errors import BrokerError, Stored
 from acemq_amqp.properties import Properties
 from acemq_amqp.topology import Declaration
 
 T = TypeVar("T")
+R = TypeVar("R")
 Deadline: TypeAlias = float | None
 
 
@@ -93,6 +95,16 @@ class Task(Protocol):
 Call: TypeAlias = Callable[..., Awaitable[Any]]
 
 
+class WaitingCodec(Protocol):
+    """A codec that may have to wait, for a store; its calls as something to await."""
+
+    @property
+    def encode(self) -> Call: ...
+
+    @property
+    def decode(self) -> Call: ...
+
+
 class Work(Protocol):
     """How a flavour runs things."""
 
@@ -122,6 +134,17 @@ class Work(Protocol):
 
         :param inline: keep a plain function on the loop (async flavour)
         :raises ConfigurationError: not callable, or a coroutine function in the blocking flavour
+        """
+
+    def waiting(self, codec: Codec) -> WaitingCodec | None:
+        """How this flavour waits for a codec; None where ``encode`` and ``decode`` are called."""
+
+    async def each(
+        self, function: Callable[[T], Coroutine[Any, Any, R]], items: Sequence[T]
+    ) -> list[R]:
+        """What a function gives for each item, in the items' order; begun in that order too.
+
+        A few run at once where the flavour can. The first failure ends them and is raised.
         """
 
     def signals(self, on_signal: Callable[[], None]) -> AbstractContextManager[None]:

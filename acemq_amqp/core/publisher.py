@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from acemq_amqp.core.outgoing import Sending, outgoing_of
-from acemq_amqp.core.ports import Call, Clock, Outgoing
+from acemq_amqp.core.outgoing import Sending, awaited_outgoing, outgoing_of
+from acemq_amqp.core.ports import Call, Outgoing, Work
 from acemq_amqp.core.publishing import Publishing, PublishResult
 from acemq_amqp.durations import Duration
 from acemq_amqp.envelope import Envelope
@@ -34,7 +34,7 @@ class Publisher:
     def __init__(
         self,
         publishing: Publishing,
-        clock: Clock,
+        work: Work,
         sending: Sending,
         routing_key: str,
         *,
@@ -43,7 +43,7 @@ class Publisher:
         interceptors: tuple[Call, ...] = (),
     ) -> None:
         self._publishing = publishing
-        self._clock = clock
+        self._work = work
         self._sending = sending
         self._routing_key = routing_key
         self._mandatory = mandatory
@@ -99,8 +99,7 @@ class Publisher:
             priority=priority,
             expiration=expiration,
         )
-        deadline = self._clock.monotonic() + self._timeout
-        return await self._publishing.send(outgoing, deadline, mandatory=self._mandatory)
+        return await self._publishing.send(outgoing, self._deadline(), mandatory=self._mandatory)
 
     async def send_many(
         self, payloads: Iterable[Any], *, routing_key: str | None = None
@@ -119,11 +118,16 @@ class Publisher:
                 f"acemq: send_many wants a sequence of payloads, got one "
                 f"{type(payloads).__name__}; use send, or put it into a list"
             )
-        batch = [await self._outgoing(payload, routing_key) for payload in payloads]
+        batch = await self._batch(list(payloads), routing_key)
         return await self._publishing.send_many(batch, self._deadline, mandatory=self._mandatory)
 
+    async def _batch(self, payloads: list[Any], routing_key: str | None) -> list[Outgoing]:
+        if self._sending.waiting is None:
+            return [await self._outgoing(payload, routing_key) for payload in payloads]
+        return await self._work.each(lambda payload: self._outgoing(payload, routing_key), payloads)
+
     def _deadline(self) -> float:
-        return self._clock.monotonic() + self._timeout
+        return self._work.clock.monotonic() + self._timeout
 
     async def _outgoing(
         self,
@@ -145,6 +149,9 @@ class Publisher:
                 seen = _publication(await interceptor(seen), seen)
             payload, envelope, key = seen.payload, seen.envelope, seen.routing_key
             sending = replace(sending, exchange=seen.exchange)
+        if sending.waiting is not None:
+            options.update(envelope=envelope, headers=headers)
+            return await awaited_outgoing(sending, sending.waiting, payload, key, **options)
         return outgoing_of(sending, payload, key, envelope=envelope, headers=headers, **options)
 
 

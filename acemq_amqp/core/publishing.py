@@ -29,6 +29,7 @@ from acemq_amqp.core.window import Window
 from acemq_amqp.errors import (
     BatchError,
     BrokerError,
+    ConnectionLost,
     PublishError,
     PublishingPaused,
     PublishRefused,
@@ -153,7 +154,7 @@ class Publishing:
         doubt: Unknown | None = None
         tries = 0
         while True:
-            outcome = await self._once(outgoing, first, deadline)
+            outcome, over = await self._once(outgoing, first, deadline)
             first = None
             tries += 1
             if isinstance(outcome, Unknown):
@@ -161,22 +162,25 @@ class Publishing:
             elif isinstance(outcome, Unsent):
                 # an earlier try may have been stored: that is what has to be told
                 outcome = outcome if doubt is None else doubt
-            if isinstance(outcome, (Confirmed, Refused)) or not self._again(outcome, deadline):
+            if over or not self._again(outcome, deadline):
                 return told_of(outgoing, outcome, mandatory, tries - 1)
 
-    async def _once(self, outgoing: Outgoing, first: Pending | None, deadline: Deadline) -> Outcome:
+    async def _once(
+        self, outgoing: Outgoing, first: Pending | None, deadline: Deadline
+    ) -> tuple[Outcome, bool]:
+        """One try, and whether it was the last: there is no link, or will be none in time."""
         if first is None:
             try:
                 submitted = await self._submit(outgoing, deadline)
             except BrokerError as failure:
-                return Unsent(str(failure))
+                return Unsent(str(failure)), True
             if isinstance(submitted, (Refused, Unsent)):
-                return submitted
+                return submitted, False
             first = submitted
         outcome = await first.outcome(deadline)
         if isinstance(outcome, Refused) and outcome.code == 404:
             self._exchanges.discard(outgoing.exchange)
-        return outcome
+        return outcome, False
 
     async def _submit(self, outgoing: Outgoing, deadline: Deadline) -> Pending | Refused | Unsent:
         link = self._sending.link or await self._sending.connected(deadline)
@@ -193,16 +197,22 @@ class Publishing:
         return link.submit(outgoing, lambda outcome: give(size))
 
     def _again(self, outcome: Outcome, deadline: Deadline) -> bool:
+        if isinstance(outcome, (Confirmed, Refused)):
+            return False
         if deadline is not None and self._clock.monotonic() >= deadline:
             return False
         if isinstance(outcome, Unknown):
             return self._retry_unknown
         return isinstance(outcome, Unsent) and not outcome.paused
 
-    async def _missing(self, exchange: str, deadline: Deadline) -> Refused | None:
+    async def _missing(self, exchange: str, deadline: Deadline) -> Refused | Unsent | None:
         """A publish to a missing exchange closes the channel under its neighbours: look first."""
         control = await self._control.connected(deadline)
-        if await control.look_up_exchange(exchange, deadline):
+        try:
+            found = await control.look_up_exchange(exchange, deadline)
+        except ConnectionLost as lost:
+            return Unsent(str(lost))  # there will be another
+        if found:
             self._exchanges.add(exchange)
             return None
         return Refused(f"the broker has no exchange {exchange!r}; declare it first", code=404)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 import itertools
 import logging
 import random
@@ -85,6 +86,13 @@ class Supervisor:
         self._closing = work.event()
         self._losses = work.queue()
         self._task: Task | None = None
+        #: counts attempts, so that a loss is known for the link it is of
+        self._epoch = 0
+        #: whether the link of the latest attempt has not been lost
+        self._stands = False
+        #: links in a row that did not live long
+        self._short_lived = 0
+        self._opened_at = 0.0
         self._logins = Logins(work, source)
         self._credentials: Credentials | None = None
         self._renewal: Renewal | None = None
@@ -132,8 +140,9 @@ class Supervisor:
 
     async def close(self, deadline: Deadline) -> None:
         """Closes the link, in order until the deadline, then by force; ends the loop."""
-        self.state = LinkState.CLOSED
-        link, self.link = self.link, None
+        with self._lock:
+            self.state = LinkState.CLOSED
+            link, self.link = self.link, None
         self._closing.set()
         self._changed.set()
         self._losses.put(None)
@@ -181,31 +190,59 @@ class Supervisor:
             lost: BrokerError | None = await self._losses.get()
             if lost is None or self.state is LinkState.CLOSED:
                 return
-            self._changed.clear()
-            self.link, self.state, self.failure = None, LinkState.LOST, lost
             self._stop_renewal()
             log.warning("acemq: the %s connection was lost, reconnecting: %s", self._name, lost)
             try:
+                await self._rest()
                 await self._take(await self._establish(None, None))
             except ConnectionLost:
                 return  # closed meanwhile
             self.recoveries += 1
 
+    async def _rest(self) -> None:
+        """Waits before the next try where the broker takes connections and ends them at once."""
+        clock = self._work.clock
+        short = clock.monotonic() - self._opened_at < _LONGEST_WAIT
+        self._short_lived = self._short_lived + 1 if short else 0
+        if self._short_lived > 1:
+            wait = backoff(self._short_lived - 2)
+            if await self._closing.wait(clock.monotonic() + wait):
+                raise ConnectionLost(f"acemq: the {self._name} connection is closed")
+
     async def _take(self, link: Link) -> None:
         try:
             await self._restore(link)
-        except BrokerError as failure:
+        except Exception as failure:
             # The link is up and something on it could not be restored. Keeping it is better than
             # a reconnect loop; what failed is told here and by whoever needs it next.
             log.error("acemq: not everything was restored on %s: %s", self._name, failure)
-        if self.state is LinkState.CLOSED:
+        self._opened_at = self._work.clock.monotonic()
+        with self._lock:
+            closed = self.state is LinkState.CLOSED
+            if not closed and self._stands:
+                self.link, self.state, self.failure = link, LinkState.OPEN, None
+                self._changed.set()
+            elif not closed:
+                self.state = LinkState.LOST  # while it was restored
+        if closed:
             await link.close(self._work.clock.monotonic() + 1.0)
             raise ConnectionLost(f"acemq: the {self._name} connection is closed")
-        self._renew(link)
-        self.link, self.state, self.failure = link, LinkState.OPEN, None
-        self._changed.set()
-        log.info("acemq: the %s connection is open (%s)", self._name, link.broker.product)
-        self._opened(link)
+        if self.link is link:
+            self._renew(link)
+            log.info("acemq: the %s connection is open (%s)", self._name, link.broker.product)
+            self._opened(link)
+
+    def _lost(self, epoch: int, why: BrokerError) -> None:
+        """Called by the transport. From here on nobody gets this link any more."""
+        with self._lock:
+            if epoch != self._epoch or self.state is LinkState.CLOSED:
+                return
+            self._stands = False
+            if self.link is not None:
+                self.link, self.state = None, LinkState.LOST
+                self._changed.clear()
+            self.failure = why
+        self._losses.put(why)
 
     def _renew(self, link: Link) -> None:
         credentials = self._credentials
@@ -234,6 +271,9 @@ class Supervisor:
                     raise
             except BrokerError as failure:
                 self.failure = failure
+            except Exception as fault:  # none of ours: a driver's, and no reason to stop trying
+                log.exception("acemq: the %s connection failed unexpectedly", self._name)
+                self.failure = CannotConnect(f"acemq: {type(fault).__name__}: {fault}")
             wait = backoff(attempt)
             too_late = deadline is not None and clock.monotonic() + wait >= deadline
             if too_late or (tries is not None and attempt + 1 >= tries):
@@ -251,7 +291,12 @@ class Supervisor:
         login = self._credentials = await self._logins.read(limit)
         if login is not None:
             address = dataclasses.replace(address, username=login.username, password=login.password)
-        events = LinkEvents(lost=self._losses.put, blocked=self._blocked, unblocked=self._unblocked)
+        self._epoch, self._stands = self._epoch + 1, True
+        events = LinkEvents(
+            lost=functools.partial(self._lost, self._epoch),
+            blocked=self._blocked,
+            unblocked=self._unblocked,
+        )
         return await self._transport.connect(
             address,
             name=self._name,

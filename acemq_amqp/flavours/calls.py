@@ -9,15 +9,14 @@ caller sees an ``Exception``; only the caller's own cancellation passes through.
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import functools
 import inspect
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from acemq_amqp.core.ports import Call
-from acemq_amqp.errors import ConfigurationError, HandlerError
+from acemq_amqp.errors import ConfigurationError
+from acemq_amqp.flavours.workers import WorkerThreads, broke_off
 
 #: More than any sensible sum of concurrencies; threads are made on demand only.
 _WORKERS = 1024
@@ -46,17 +45,11 @@ def checked_callable(function: Any) -> Callable[..., Any]:
     return result
 
 
-def broke_off(function: Callable[..., Any], how: BaseException) -> HandlerError:
-    """An exit that is no ``Exception`` (``SystemExit``, a cancellation), as one."""
-    name = getattr(function, "__qualname__", repr(function))
-    return HandlerError(f"acemq: {name} ended with {type(how).__name__}: {how}")
-
-
 class TaskCalls:
     """Binds functions for callers that are tasks."""
 
     def __init__(self) -> None:
-        self._threads: ThreadPoolExecutor | None = None
+        self._workers = WorkerThreads(_WORKERS, "acemq-handler")
 
     def bind(self, function: Callable[..., Any], *, inline: bool) -> Call:
         function = checked_callable(function)
@@ -66,9 +59,7 @@ class TaskCalls:
 
     def stop(self) -> None:
         """Lets idle worker threads end; one that is still in a function ends after it."""
-        if self._threads is not None:
-            self._threads.shutdown(wait=False, cancel_futures=True)
-            self._threads = None
+        self._workers.stop()
 
     def _awaited(self, function: Callable[..., Any]) -> Call:
         async def call(*args: Any) -> Any:
@@ -95,24 +86,7 @@ class TaskCalls:
 
     def _threaded(self, function: Callable[..., Any]) -> Call:
         async def once(*args: Any) -> Any:
-            if self._threads is None:
-                self._threads = ThreadPoolExecutor(_WORKERS, thread_name_prefix="acemq-handler")
-            context = contextvars.copy_context()
-            loop = asyncio.get_running_loop()
-            run = functools.partial(context.run, _guarded, function, args)
-            result = await loop.run_in_executor(self._threads, run)
+            result = await self._workers.run(function, *args)
             return await result if inspect.isawaitable(result) else result
 
         return self._awaited(once)
-
-
-def _guarded(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    """Calls in a worker thread; what no future can carry becomes a ``HandlerError`` there."""
-    try:
-        return function(*args)
-    except StopIteration as stop:
-        raise broke_off(function, stop) from stop
-    except Exception:
-        raise
-    except BaseException as exit_:
-        raise broke_off(function, exit_) from exit_

@@ -13,16 +13,22 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Generic, TypeVar
 
-from acemq_amqp.core.ports import Call, Clock, Deadline, Timer
+from acemq_amqp.codec import Codec
+from acemq_amqp.core.ports import Call, Clock, Deadline, Timer, WaitingCodec
 from acemq_amqp.flavours.calls import TaskCalls
+from acemq_amqp.flavours.codecs import TaskCodecs
 from acemq_amqp.flavours.lag import LoopWatch
 
 T = TypeVar("T")
+R = TypeVar("R")
 log = logging.getLogger("acemq_amqp")
+
+#: Items of one :meth:`TaskWork.each` under way at once.
+_AT_ONCE = 8
 
 
 class LoopClock:
@@ -45,6 +51,18 @@ async def _wait_until(future: asyncio.Future[None], deadline: Deadline) -> bool:
         return True
     done, _ = await asyncio.wait((future,), timeout=max(0.0, deadline - time.monotonic()))
     return bool(done)
+
+
+async def _all_of(coroutines: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Runs them together; the first failure cancels the others and is raised as it is."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for coroutine in coroutines:
+                group.create_task(coroutine)
+        return
+    except BaseExceptionGroup as failures:
+        first = failures.exceptions[0]
+    raise first  # out here, so that it keeps its own cause
 
 
 class _Wakeable:
@@ -172,6 +190,7 @@ class TaskWork:
         self._loop = asyncio.get_running_loop()
         self._clock = LoopClock()
         self._calls = TaskCalls()
+        self._codecs = TaskCodecs(self._calls)
         self._running: set[asyncio.Task[Any]] = set()
         self._watch: LoopWatch | None = None
 
@@ -208,6 +227,22 @@ class TaskWork:
             self._watch.knows(code, function.__qualname__)
         return self._calls.bind(function, inline=inline)
 
+    def waiting(self, codec: Codec) -> WaitingCodec | None:
+        return self._codecs.waiting(codec)
+
+    async def each(
+        self, function: Callable[[T], Coroutine[Any, Any, R]], items: Sequence[T]
+    ) -> list[R]:
+        pending = enumerate(items)
+        results: dict[int, R] = {}
+
+        async def work() -> None:
+            for index, item in pending:
+                results[index] = await function(item)
+
+        await _all_of(work() for _ in range(min(_AT_ONCE, len(items))))
+        return [results[index] for index in range(len(items))]
+
     @contextmanager
     def signals(self, on_signal: Callable[[], None]) -> Iterator[None]:
         taken: list[signal.Signals] = []
@@ -228,6 +263,7 @@ class TaskWork:
 
     def stop(self) -> None:
         self._calls.stop()
+        self._codecs.stop()
         if self._watch is not None:
             self._watch.stop()
 

@@ -13,16 +13,19 @@ import queue
 import signal
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, Generic, TypeVar
 
-from acemq_amqp.core.ports import Call, Clock, Deadline, Timer
+from acemq_amqp.codec import Codec
+from acemq_amqp.core.ports import Call, Clock, Deadline, Timer, WaitingCodec
 from acemq_amqp.errors import ConfigurationError
-from acemq_amqp.flavours.calls import broke_off, checked_callable, is_coroutine_function
+from acemq_amqp.flavours.calls import checked_callable, is_coroutine_function
 from acemq_amqp.flavours.timers import TimerThread
+from acemq_amqp.flavours.workers import broke_off
 
 T = TypeVar("T")
+R = TypeVar("R")
 log = logging.getLogger("acemq_amqp")
 
 
@@ -179,6 +182,14 @@ class ThreadWork:
             return result
 
         return call
+
+    def waiting(self, codec: Codec) -> WaitingCodec | None:
+        return None  # the caller's thread is the codec's to wait in
+
+    async def each(
+        self, function: Callable[[T], Coroutine[Any, Any, R]], items: Sequence[T]
+    ) -> list[R]:
+        return [await function(item) for item in items]
 
     @contextmanager
     def signals(self, on_signal: Callable[[], None]) -> Iterator[None]:

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 from acemq_amqp import Connection, Delivery, Message, Topology
+from acemq_amqp.core import connection as core
 from acemq_amqp.properties import Properties
 from tests.contract.flavours import Flavour, other_than
 from tests.contract.seen import Gate
@@ -42,7 +43,7 @@ class Api:
         self._opened.push_async_callback(connection.close, 5.0)
         return connection
 
-    async def queue(self, mq: Connection, word: str = "orders", **options: Any) -> str:
+    async def queue(self, mq: core.Connection, word: str = "orders", **options: Any) -> str:
         """Declares a queue as ``Topology.queue`` does, and gives its name."""
         name = self.name(word)
         await mq.declare(Topology().queue(name, **options))

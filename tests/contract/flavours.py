@@ -48,11 +48,15 @@ class BlockingFlavour:
     def handler(self, function: Callable[[Message], Awaitable[Any]]) -> Callable[[Message], Any]:
         @functools.wraps(function)
         def handle(message: Message) -> Any:
-            return drive(function(message))
+            return drive(_coroutine(function(message)))
 
         # wraps() shows the coroutine function through; a handler is judged by what it is.
-        del handle.__wrapped__  # type: ignore[attr-defined]
+        del handle.__wrapped__
         return handle
+
+
+async def _coroutine(answer: Awaitable[Any]) -> Any:
+    return await answer
 
 
 FLAVOURS: dict[str, Flavour] = {each.name: each for each in (AsyncFlavour(), BlockingFlavour())}

@@ -12,6 +12,9 @@ from typing import Any
 from tests.contract.threads import CALLER
 from tests.contract.waiting import until
 
+#: Threads in which an event loop looks up names; they end with the loop.
+_LOOP_S_OWN = "asyncio_"
+
 
 class Complaints(logging.Handler):
     """Collects what goes wrong out of sight: an event loop's complaints, logged tracebacks."""
@@ -52,4 +55,5 @@ def left(threads: set[threading.Thread], tasks: set[asyncio.Task[Any]]) -> list[
     """The names of threads and tasks that were not there before."""
     new = [thread.name for thread in set(threading.enumerate()) - threads]
     running = asyncio.all_tasks() - tasks - {asyncio.current_task()}
-    return [name for name in new if name != CALLER] + [repr(task) for task in running]
+    ours = [name for name in new if name != CALLER and not name.startswith(_LOOP_S_OWN)]
+    return ours + [repr(task) for task in running]

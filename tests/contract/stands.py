@@ -54,6 +54,9 @@ class Stand(Protocol):
 
     async def end_alarm(self) -> None: ...
 
+    async def calm(self) -> None:
+        """Ends the alarm, if there is one."""
+
     async def stop(self) -> None:
         """The broker goes down."""
 
@@ -76,6 +79,9 @@ class MemoryStand:
         self.broker.block()
 
     async def end_alarm(self) -> None:
+        self.broker.unblock()
+
+    async def calm(self) -> None:
         self.broker.unblock()
 
     async def stop(self) -> None:
@@ -102,6 +108,7 @@ class RabbitStand:
         self._control = control
         self._vhost = vhost
         self._stopping = stopping
+        self._alarmed = False
 
     async def publish(
         self, exchange: str, key: str, properties: Properties, body: bytes, login: str = ""
@@ -113,10 +120,16 @@ class RabbitStand:
         await threads.run(lambda: publish_with_pika(url, exchange, key, properties, body))
 
     async def raise_alarm(self) -> None:
+        self._alarmed = True
         await threads.run(self._operator.alarm)
 
     async def end_alarm(self) -> None:
         await threads.run(self._operator.clear_alarm)
+        self._alarmed = False
+
+    async def calm(self) -> None:
+        if self._alarmed:
+            await self.end_alarm()
 
     async def stop(self) -> None:
         assert self._stopping is not None, "this broker is shared"

@@ -228,7 +228,7 @@ async def test_a_publisher_of_names_that_cannot_travel(api: Api) -> None:
     mq = await api.connect()
     for arguments in (("x" * 256, ""), ("", "x" * 256), (None, ""), ("", 5)):
         with pytest.raises(ConfigurationError):
-            mq.publisher(*arguments)  # type: ignore[arg-type]
+            mq.publisher(*arguments)
     with pytest.raises(ConfigurationError):
         mq.publisher("", "orders", codec=JsonCodec)  # type: ignore[arg-type]
 

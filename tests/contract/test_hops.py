@@ -207,7 +207,7 @@ async def test_where_the_dead_letter_queue_is_full_the_original_stays(api: Api) 
     consumer = await mq.consume(queue, Seen(answering(reject("no"))), declare=False)
     await mq.publisher("", queue).send_many(["one", "two"])
     await _failed_to_move(metrics, queue, dead)
-    assert consumer.unsettled == 1
+    await until(lambda: consumer.unsettled == 1, "the other to have moved")
     bodies = [(await arrived(mq, dead)).body for _ in range(2)]
     assert sorted(bodies) == [b'"one"', b'"two"']
     await until(lambda: consumer.unsettled == 0, "the original settled")
@@ -225,6 +225,7 @@ async def test_accepts_go_on_while_a_hop_cannot_be_made(api: Api) -> None:
     await seen.count(51)
     await holds(mq, queue, 0)
     assert consumer.unsettled == 1
+    await mq.close(0.2)
 
 
 async def test_a_consumer_whose_whole_prefetch_cannot_be_moved_is_stalled(api: Api) -> None:

@@ -29,6 +29,7 @@ from acemq_amqp.core.ports import (
 from acemq_amqp.errors import BrokerError, ConnectionLost, NotFound
 from acemq_amqp.topology import Declaration
 from acemq_amqp.transports.pika.lane import Lane
+from acemq_amqp.transports.pika.liveness import Liveness
 from acemq_amqp.transports.pika.methods import declaring
 from acemq_amqp.transports.pika.pending import PendingPublish
 from acemq_amqp.transports.pika.pulls import Pulls
@@ -57,6 +58,7 @@ class PikaLink:
         self._broker = BrokerInfo("", (), session.address.username)
         self._blocked: str | None = None
         self._was_open = False
+        self._liveness: Liveness | None = None
         #: an orderly close is wanted, and not yet asked of the broker
         self._close_due = False
 
@@ -158,6 +160,7 @@ class PikaLink:
         session.frame_max = session.connection.params.frame_max
         session.services.tuned(session.frame_max)
         self._lane.ledger.frame_max = session.frame_max
+        self._liveness = Liveness(session, session.connection.params.heartbeat)
         told = session.connection.server_properties or {}
         self._broker = BrokerInfo(
             _text(told.get("product")),
@@ -188,6 +191,8 @@ class PikaLink:
         session = self._session
         if session.lost:
             return
+        if self._liveness is not None:
+            self._liveness.stop()
         address, farewell = session.address, session.farewell
         if session.closing:
             session.lose(lambda: _closed_by_us(address))

@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import socket
 import ssl
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -87,6 +88,8 @@ class TappedProtocol(AbstractStreamProtocol):  # type: ignore[misc]
         self.stream: SharedStream | None = None
         #: what ended the stream, which the driver tells as a text only
         self.lost_by: BaseException | None = None
+        #: when bytes last came, by the monotonic clock
+        self.heard = time.monotonic()
         self._receive = receive
         self._failed = failed
 
@@ -97,18 +100,19 @@ class TappedProtocol(AbstractStreamProtocol):  # type: ignore[misc]
         self.driver.connection_made(self.stream)
 
     def connection_lost(self, error: BaseException | None) -> None:
-        self.lost_by = AnsweredInTls() if self.tap.speaks_tls else error
         if self.stream is not None:
             self.stream.closed = True
             if error is None and self.stream.dropped:
                 # The driver knows of no abort but its own, and wants a reason.
                 error = ConnectionAbortedError(self.stream.dropped)
+        self.lost_by = AnsweredInTls() if self.tap.speaks_tls else error
         self.driver.connection_lost(error)
 
     def eof_received(self) -> bool:
         return bool(self.driver.eof_received())
 
     def data_received(self, data: bytes) -> None:
+        self.heard = time.monotonic()
         try:
             events, passed = self.tap.feed(data)
         except WireError as error:
@@ -166,6 +170,16 @@ class TapServices(SelectorIOServicesAdapter):  # type: ignore[misc]
         """Tells the tap the size of frames that was agreed."""
         if self.protocol is not None:
             self.protocol.tap.frame_max = frame_max
+
+    @property
+    def streams(self) -> bool:
+        """Whether there is a stream to :meth:`drop`."""
+        return self.protocol is not None and self.protocol.stream is not None
+
+    @property
+    def heard(self) -> float:
+        """When bytes last came, by the monotonic clock."""
+        return 0.0 if self.protocol is None else self.protocol.heard
 
     @property
     def lost_by(self) -> BaseException | None:

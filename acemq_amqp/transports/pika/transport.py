@@ -121,14 +121,15 @@ class _Attempt:
         self._io.stop()
 
     def _closed(self, _connection: Any, error: BaseException) -> None:
-        self._link.ended(error)
+        self._link.ended(self._session.services.lost_by or error)
         self._io.stop()
 
     def _drop(self) -> None:
         connection = self._session.connection
         if connection is None or connection.is_closed:
             self._io.stop()
-        elif connection.is_open:
+        elif self._session.services.streams:
+            # In the middle of a handshake the driver's own close would fail.
             self._session.services.drop("given up before it was used")
         elif not connection.is_closing:
             connection.close()

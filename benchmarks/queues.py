@@ -1,0 +1,101 @@
+"""The queue of the benchmarks: made ready before a turn, and counted after it.
+
+It is a durable classic queue. What is consumed was put there by neither contender's publisher, with
+no headers, so that nobody is slowed by what the other one adds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pika
+from pika.adapters.blocking_connection import BlockingChannel
+
+from benchmarks.workload import BODY, CONTENT_TYPE
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """How much, and where.
+
+    :param messages: how many are timed
+    """
+
+    url: str
+    queue: str
+    messages: int
+
+    @property
+    def warmup(self) -> int:
+        """How many go before them, untimed."""
+        return max(1, self.messages // 10)
+
+    @property
+    def total(self) -> int:
+        return self.warmup + self.messages
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What both sides of a pair have to do.
+
+    :param prepare: makes the queue ready
+    :param left: how many messages are in the queue when it is done
+    """
+
+    prepare: Callable[[Load], None]
+    left: Callable[[Load], int]
+
+    def check(self, load: Load, who: str) -> None:
+        """Whether the job was done.
+
+        :raises RuntimeError: messages are missing, or were left
+        """
+        with _channel(load) as channel:
+            found = channel.queue_declare(load.queue, passive=True).method.message_count
+        if found != self.left(load):
+            raise RuntimeError(
+                f"acemq: {who} left {found} messages in {load.queue}, and {self.left(load)} were "
+                "expected: what it measured counts for nothing"
+            )
+
+
+def _emptied(load: Load) -> None:
+    with _channel(load) as channel:
+        channel.queue_declare(load.queue, durable=True)
+        channel.queue_purge(load.queue)
+
+
+def _filled(load: Load) -> None:
+    _emptied(load)
+    with _channel(load) as channel:
+        for _ in range(load.total - 1):
+            _put(channel, load)
+        channel.confirm_delivery()
+        _put(channel, load)  # one channel keeps its order: with the last, all are there
+
+
+def _put(channel: BlockingChannel, load: Load) -> None:
+    properties = pika.BasicProperties(content_type=CONTENT_TYPE, delivery_mode=2)
+    channel.basic_publish("", load.queue, BODY, properties, mandatory=True)
+
+
+def removed(load: Load) -> None:
+    """Deletes the queue."""
+    with _channel(load) as channel:
+        channel.queue_delete(load.queue)
+
+
+@contextmanager
+def _channel(load: Load) -> Iterator[BlockingChannel]:
+    connection = pika.BlockingConnection(pika.URLParameters(load.url))
+    try:
+        yield connection.channel()
+    finally:
+        connection.close()
+
+
+PUBLISH = Job(prepare=_emptied, left=lambda load: load.total)
+CONSUME = Job(prepare=_filled, left=lambda load: 0)

@@ -1,0 +1,1 @@
+"""What goes wrong in production, on purpose, with a ledger of every message."""

@@ -1,0 +1,165 @@
+"""Load: publishers and a consumer of the toolkit on one queue, both writing the same ledger.
+
+It is on before the fault and goes on through it, in either flavour. ``flows`` shows that messages
+published from now on come through; ``finish`` stops the publishers, waits for what was confirmed,
+and adds up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from acemq_amqp import (
+    Connection,
+    Consumer,
+    HealthReport,
+    Message,
+    PublishRefused,
+    PublishUnknown,
+    Topology,
+    dead_letter_queue,
+    parked_queue,
+)
+from tests.chaos.ledger import Ledger
+from tests.contract.flavours import Flavour
+from tests.contract.waiting import until
+
+#: What takes longer than this hangs; seconds.
+DEADLINE = 90.0
+#: Publishers at once, and how long each rests between two sends: some hundred messages a second.
+_SENDERS, _REST = 4, 0.01
+
+Answer = Callable[[Message], Any]
+
+
+class Load:
+    """Publishers and one consumer on ``queue``."""
+
+    def __init__(self, flavour: Flavour, queue: str) -> None:
+        self.flavour = flavour
+        self.queue = queue
+        self.ledger = Ledger()
+        self.mq: Connection
+        self.consumer: Consumer
+        self._answer: Answer = lambda message: None
+        self._sending: list[asyncio.Task[None]] = []
+        self._stopping = threading.Event()
+
+    async def open(
+        self,
+        url: str | list[str],
+        *,
+        quorum: bool | None = None,
+        timeout: float = DEADLINE,
+        answer: Answer | None = None,
+        consume: dict[str, Any] | None = None,
+        **options: Any,
+    ) -> Load:
+        """Connects, declares the queue, and consumes from it.
+
+        :param answer: what the handler returns for a message, once the ledger knows of it
+        """
+        self._answer = answer or self._answer
+        self.mq = await self.flavour.connect(url, timeout=timeout, **options)
+        await self.mq.declare(Topology().queue(self.queue, quorum=quorum))
+        self.consumer = await self.mq.consume(self.queue, self._handle, **(consume or {}))
+        return self
+
+    def _handle(self, message: Message) -> Any:
+        answer = self._answer(message)
+        if answer is None:
+            self.ledger.handle(message.payload)
+        return answer
+
+    # ------------------------------------------------------------ publishing
+
+    def start(self, senders: int = _SENDERS) -> None:
+        """Publishes from now on."""
+        self._sending += [asyncio.ensure_future(self._send_on()) for _ in range(senders)]
+
+    async def _send_on(self) -> None:
+        while not self._stopping.is_set():
+            await self.send()
+            await asyncio.sleep(_REST)
+
+    async def send(self) -> None:
+        """One message, whatever becomes of it."""
+        ledger = self.ledger
+        number = ledger.next_id()
+        try:
+            await self.mq.publisher("", self.queue).send(number)
+        except PublishUnknown as doubt:
+            ledger.doubt(number, str(doubt))
+        except PublishRefused as refused:
+            ledger.refuse(number, str(refused))
+        else:
+            ledger.confirm(number)
+
+    # ------------------------------------------------------------ watching
+
+    async def flows(self, count: int = 20, within: float = DEADLINE) -> None:
+        """Waits until so many messages that were published after this call were handled."""
+        first = len(self.ledger.published)
+        await until(
+            lambda: sum(1 for number in list(self.ledger.handled) if number >= first) >= count,
+            f"{count} new messages handled",
+            within,
+        )
+
+    async def sends_hang(self) -> None:
+        """Waits until every publisher waits for its message: the fault is felt."""
+        await until(lambda: len(self.ledger.untold) >= len(self._sending), "sends that wait")
+
+    async def recoveries(self) -> int:
+        """How often a connection was made again."""
+        return (await self.mq.health()).recoveries
+
+    async def health(self) -> HealthReport:
+        return await self.mq.health()
+
+    # ------------------------------------------------------------ the end
+
+    async def stop_sending(self) -> None:
+        """No further message; those on their way get their outcome."""
+        self._stopping.set()
+        sending, self._sending = self._sending, []
+        async with asyncio.timeout(DEADLINE):
+            await asyncio.gather(*sending)
+
+    async def drain(self) -> None:
+        """Waits until everything confirmed is somewhere, and the queue is empty."""
+        await self.stop_sending()
+        await until(lambda: not self.ledger.outstanding, "all confirmed ones handled", DEADLINE)
+        await until(self._is_empty, "an empty queue", DEADLINE)
+
+    async def _is_empty(self) -> bool:
+        await self._take_aside()
+        settled = not self.consumer.unsettled and not self.consumer.in_flight
+        return settled and await self.mq.message_count(self.queue) == 0
+
+    async def _take_aside(self) -> None:
+        for name, ids in (
+            (dead_letter_queue(self.queue), self.ledger.dead_lettered),
+            (parked_queue(self.queue), self.ledger.parked),
+        ):
+            while await self.mq.queue_exists(name) and (taken := await self.mq.pull(name)):
+                ids.add(int(taken.body))
+                await taken.ack()
+
+    async def finish(self, *, faulty: bool = True) -> None:
+        """Stops, drains, closes, and checks the ledger."""
+        await self.drain()
+        assert (await self.health()).ok
+        assert await self.mq.close(), "the close was not in time"
+        self.ledger.check(faulty=faulty)
+
+    async def abandon(self) -> None:
+        """After a failed scenario: whatever is left ends."""
+        self._stopping.set()
+        for task in self._sending:
+            task.cancel()
+        if hasattr(self, "mq") and not self.mq.closed:
+            await self.mq.close(2.0)
