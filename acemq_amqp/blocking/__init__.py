@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from acemq_amqp.ack import Ack, Handler, accept, in_progress, park, reject, retry
 from acemq_amqp.blocking.connecting import connect
-from acemq_amqp.blocking.connection import Connection, Consumer, Delivery, Publisher
+from acemq_amqp.blocking.connection import Connection
+from acemq_amqp.blocking.consumer import Consumer
+from acemq_amqp.blocking.delivery import Delivery
+from acemq_amqp.blocking.publisher import Publisher
 from acemq_amqp.core.catalogue import Difference
 from acemq_amqp.core.health import HealthReport, HealthStatus, aggregate_health
 from acemq_amqp.core.observer import Observer

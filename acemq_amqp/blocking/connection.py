@@ -1,4 +1,4 @@
-"""The blocking faces of connection, publisher, consumer and delivery.
+"""The blocking face of a connection.
 
 Each method drives the core's coroutine of the same name to its end. Any thread may
 call any of them.
@@ -6,233 +6,22 @@ call any of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
 
+from acemq_amqp.blocking.consumer import Consumer
+from acemq_amqp.blocking.delivery import Delivery
+from acemq_amqp.blocking.publisher import Publisher
 from acemq_amqp.codec import Codec
 from acemq_amqp.core import connection as core
 from acemq_amqp.core.catalogue import Difference
-from acemq_amqp.core.consumer import Consumer as CoreConsumer
 from acemq_amqp.core.health import HealthReport
-from acemq_amqp.core.publisher import Publisher as CorePublisher
-from acemq_amqp.core.publishing import PublishResult
-from acemq_amqp.core.pulling import Delivery as CoreDelivery
 from acemq_amqp.durations import Duration
-from acemq_amqp.envelope import Envelope
-from acemq_amqp.errors import BrokerError
 from acemq_amqp.flavours.threads import drive
 from acemq_amqp.message import Message
 from acemq_amqp.retry import RetryPolicy
 from acemq_amqp.topology import Topology
-
-
-class Publisher:
-    """Sends messages to one place. Made by ``Connection.publisher``; any thread may use it.
-
-    A send that returns was confirmed by the broker. One that raises says which of the
-    other outcomes it had: refused, or unknown.
-    """
-
-    def __init__(self, publisher: CorePublisher) -> None:
-        self._core = publisher
-
-    def __repr__(self) -> str:
-        return repr(self._core)
-
-    @property
-    def exchange(self) -> str:
-        """Where it publishes to; ``""`` addresses queues by their name."""
-        return self._core.exchange
-
-    @property
-    def routing_key(self) -> str:
-        """The key that is used where a send names none."""
-        return self._core.routing_key
-
-    def send(
-        self,
-        payload: Any,
-        *,
-        envelope: Envelope | None = None,
-        routing_key: str | None = None,
-        headers: Mapping[str, Any] | None = None,
-        reply_to: str = "",
-        priority: int | None = None,
-        expiration: Duration | None = None,
-    ) -> PublishResult:
-        """Sends one message and returns once the broker has confirmed it.
-
-        While the link is down or the broker has paused publishing it waits up to the
-        connection's ``timeout``. An outcome that is unknown is repeated with the same id
-        within that time unless the connection has ``retry_unknown=False``; that can double
-        and re-order.
-
-        :param envelope: identity and history other than a fresh one's
-        :param headers: the application's headers, beside the envelope's own
-        :param priority: 0 to 255
-        :param expiration: how long it may wait in a queue, at least 1 ms
-        :raises ConfigurationError: something in it cannot travel; nothing was sent
-        :raises EncodeError: the codec cannot write the payload; nothing was sent
-        :raises PublishRefused: the broker did not take it (``PublishingPaused``: it takes none now)
-        :raises PublishUnknown: it may have been stored
-        """
-        return drive(
-            self._core.send(
-                payload,
-                envelope=envelope,
-                routing_key=routing_key,
-                headers=headers,
-                reply_to=reply_to,
-                priority=priority,
-                expiration=expiration,
-            )
-        )
-
-    def send_many(
-        self, payloads: Iterable[Any], *, routing_key: str | None = None
-    ) -> list[PublishResult]:
-        """Sends many messages, pipelined and in order, and returns once all are confirmed.
-
-        Every payload is checked and encoded before the first one is sent.
-
-        :raises ConfigurationError: one of them cannot travel; none was sent
-        :raises EncodeError: the codec cannot write one of them; none was sent
-        :raises BatchError: some were not confirmed; ``.outcomes`` has one outcome per payload
-        """
-        return drive(self._core.send_many(payloads, routing_key=routing_key))
-
-
-class Consumer:
-    """Messages of one queue, handed to one handler. Made by ``Connection.consume``.
-
-    Every delivery is settled exactly once, however its handler ends.
-    """
-
-    def __init__(self, consumer: CoreConsumer) -> None:
-        self._core = consumer
-
-    def __repr__(self) -> str:
-        return repr(self._core)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Consumer) and other._core is self._core
-
-    def __hash__(self) -> int:
-        return hash(self._core)
-
-    @property
-    def queue(self) -> str:
-        """What it reads."""
-        return self._core.queue
-
-    @property
-    def closed(self) -> bool:
-        """Whether it has stopped for good: closed here, or ended by the broker (see ``error``)."""
-        return self._core.closed
-
-    @property
-    def running(self) -> bool:
-        """Whether the broker has confirmed it and delivers to it now."""
-        return self._core.running
-
-    @property
-    def in_flight(self) -> int:
-        """Handlers that are running."""
-        return self._core.in_flight
-
-    @property
-    def unsettled(self) -> int:
-        """Deliveries answered and not settled yet: held for a wait, or on their way elsewhere."""
-        return self._core.unsettled
-
-    @property
-    def stalled(self) -> bool:
-        """Whether every delivery it may have waits to be settled elsewhere."""
-        return self._core.stalled
-
-    @property
-    def error(self) -> BrokerError | None:
-        """Why the broker ended it for good, else None."""
-        return self._core.error
-
-    def close(self, timeout: Duration = 20.0) -> bool:
-        """Stops: no handler starts, running ones finish, what was not started is given back.
-
-        :param timeout: seconds for all of it; stragglers are cancelled (async) or abandoned
-            (blocking) afterwards, and their messages left to the broker
-        :returns: whether everything ended in time. Called from inside its own handler it only
-            starts the stop, and returns False
-        """
-        return drive(self._core.close(timeout))
-
-    def __enter__(self) -> Consumer:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-
-class Delivery:
-    """A pulled message. Unsettled, it goes back to its queue when the connection closes."""
-
-    def __init__(self, delivery: CoreDelivery) -> None:
-        self._core = delivery
-
-    def __repr__(self) -> str:
-        return repr(self._core)
-
-    @property
-    def queue(self) -> str:
-        """Where it was pulled from."""
-        return self._core.queue
-
-    @property
-    def body(self) -> bytes:
-        """The bytes as they came."""
-        return self._core.body
-
-    @property
-    def headers(self) -> Mapping[str, Any]:
-        """Every header, the library's included."""
-        return self._core.headers
-
-    @property
-    def properties(self) -> Any:
-        """The basic properties as they came."""
-        return self._core.properties
-
-    @property
-    def exchange(self) -> str:
-        """The exchange it came through last."""
-        return self._core.exchange
-
-    @property
-    def routing_key(self) -> str:
-        """The key it came with last."""
-        return self._core.routing_key
-
-    @property
-    def redelivered(self) -> bool:
-        """Whether it was delivered before."""
-        return self._core.redelivered
-
-    def message(self) -> Message:
-        """As a handler would see it, with the body as payload."""
-        return self._core.message()
-
-    def ack(self) -> bool:
-        """Takes it off the queue; False where it was settled before or its channel is gone."""
-        return drive(self._core.ack())
-
-    def requeue(self) -> bool:
-        """Puts it back; False as :meth:`ack`."""
-        return drive(self._core.requeue())
 
 
 class Connection:

@@ -207,6 +207,7 @@ class Connection:
         places, workers = checks.prefetch_and_concurrency(
             self._options.prefetch if prefetch is None else prefetch, concurrency
         )
+        ordered = bool(single_active) or self._declared_single_active(queue)
         spec = ConsumerSpec(
             checked_name(queue, "a queue name"),
             self.codec if codec is None else checks.checked_codec(codec),
@@ -216,9 +217,9 @@ class Connection:
             checked_name(tag, "a consumer tag"),
             checks.checked_arguments(args),
             bool(declare),
-            bool(single_active) or self._declared_single_active(queue),
+            ordered,
             checks.whole(max_deliveries, "max_deliveries"),
-            bool(spill) and not single_active,
+            bool(spill) and not ordered,
         )
         failure_topology(queue, spec.policy)  # a name or wait that cannot be is refused here
         call = self._work.bind(self._wrapped(handler), inline=inline)

@@ -39,6 +39,8 @@ from acemq_amqp.errors import (
 _MIB = 1024 * 1024
 #: Labels of a routing key past so many values would make a metrics store grow without end.
 _MOST_LABELS = 200
+#: AMQP's own reply code, so that a refusal of this message is told from one never handed over.
+_CONTENT_TOO_LARGE = 311
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +227,8 @@ class Publishing:
             return None
         return Refused(
             f"its body has {len(outgoing.body)} bytes and this broker takes {limit}; "
-            "put large payloads aside with a ClaimCheckCodec"
+            "put large payloads aside with a ClaimCheckCodec",
+            code=_CONTENT_TOO_LARGE,
         )
 
     def _no_place(self, link: Link) -> Unsent:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from acemq_amqp.ack import Ack, accept, reject
-from acemq_amqp.metrics import Metrics
 from acemq_amqp.errors import BrokerError
 from acemq_amqp.message import Message
+from acemq_amqp.metrics import Metrics
 from acemq_amqp.naming import dead_letter_queue, parked_queue, retry_queue
 from acemq_amqp.retry import RetryPolicy
 from acemq_amqp.topology import Topology

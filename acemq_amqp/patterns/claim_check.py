@@ -11,13 +11,11 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable
 from typing import Any, Final, Protocol, runtime_checkable
 
 from acemq_amqp.codec import Codec
 from acemq_amqp.codecs.waiting import blocks, decode_waiting, encode_waiting
 from acemq_amqp.errors import AceMQError, ConfigurationError, DecodeError, FatalError, StoreError
-from acemq_amqp.flavours.workers import WorkerThreads
 from acemq_amqp.patterns.store_threads import threads_of
 
 #: Payloads of so many bytes and more are put aside, where nothing else is said.
@@ -179,13 +177,15 @@ class ClaimCheckCodec:
 
     async def encode_async(self, payload: Any) -> bytes:
         """:meth:`encode`, with the store asked beside the event loop."""
+        encoded: bytes
         if blocks(self._delegate):
             encoded = await self._threads.run(self._delegate.encode, payload)
         else:
             encoded = await encode_waiting(self._delegate, payload)
         if len(encoded) < self._threshold:
             return _INLINE + encoded
-        return _CHECKED + await self._threads.run(self._put, encoded)
+        key: bytes = await self._threads.run(self._put, encoded)
+        return _CHECKED + key
 
     async def decode_async(self, body: bytes, content_type: str | None = None) -> Any:
         """:meth:`decode`, with the store asked beside the event loop."""
@@ -198,7 +198,12 @@ class ClaimCheckCodec:
         return await decode_waiting(self._delegate, body, content_type)
 
     def _put(self, content: bytes) -> bytes:
-        key = self._asked("put", self._store.put, content)
+        try:
+            key = self._store.put(content)
+        except AceMQError:
+            raise
+        except Exception as failure:
+            raise self._failed("put", failure, "nothing was sent") from failure
         if not isinstance(key, str) or not key:
             raise StoreError(
                 f"acemq: {self._store!r} gave {key!r} as the key of a payload, where text was "
@@ -207,30 +212,27 @@ class ClaimCheckCodec:
         return key.encode()
 
     def _get(self, key: str) -> bytes:
-        content = self._asked("get", self._store.get, key)
+        try:
+            content = self._store.get(key)
+        except AceMQError:
+            raise
+        except Exception as failure:
+            again = "the message is tried again, as its retry policy says"
+            raise self._failed("get", failure, again) from failure
         if content is None:
             raise FatalError(
                 f"acemq: the claim check {key!r} is not in {self._store!r}, so its message cannot "
                 "be read: the payload was removed while a message still named it. A store has to "
                 "keep payloads longer than queues, dead letters and replays keep messages"
             )
-        return bytes(content)
+        return content
 
-    def _asked(self, verb: str, call: Callable[[Any], Any], argument: Any) -> Any:
-        """What a store answers; whatever a foreign one raises is a store that does not answer."""
-        try:
-            return call(argument)
-        except AceMQError:
-            raise
-        except Exception as failure:
-            raise StoreError(
-                f"acemq: {verb} of the claim-check store {self._store!r} failed: "
-                f"{type(failure).__name__}: {failure}; the message is tried again, as its retry "
-                "policy says"
-                if verb == "get"
-                else f"acemq: {verb} of the claim-check store {self._store!r} failed: "
-                f"{type(failure).__name__}: {failure}; nothing was sent"
-            ) from failure
+    def _failed(self, verb: str, failure: Exception, then: str) -> StoreError:
+        """Whatever a foreign store raises means that it does not answer."""
+        return StoreError(
+            f"acemq: {verb} of the claim-check store {self._store!r} failed: "
+            f"{type(failure).__name__}: {failure}; {then}"
+        )
 
 
 def is_claim_check(body: bytes) -> bool:
@@ -254,14 +256,3 @@ def _key_in(body: bytes) -> str:
             f"acemq: a claim check of {len(body)} bytes carries no text as its key ({failure}); "
             "its publisher frames it wrongly"
         ) from failure
-
-
-__all__ = [
-    "DEFAULT_THRESHOLD",
-    "ClaimCheckCodec",
-    "ClaimCheckStore",
-    "InMemoryClaimCheckStore",
-    "WorkerThreads",
-    "claim_key_of",
-    "is_claim_check",
-]

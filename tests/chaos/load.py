@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, cast
 
 from acemq_amqp import (
     Connection,
@@ -24,6 +25,7 @@ from acemq_amqp import (
     parked_queue,
 )
 from tests.chaos.ledger import Ledger
+from tests.contract import threads
 from tests.contract.flavours import Flavour
 from tests.contract.waiting import until
 
@@ -76,21 +78,39 @@ class Load:
 
     # ------------------------------------------------------------ publishing
 
-    def start(self, senders: int = _SENDERS) -> None:
-        """Publishes from now on."""
-        self._sending += [asyncio.ensure_future(self._send_on()) for _ in range(senders)]
+    def start(self, senders: int = _SENDERS, rest: float = _REST) -> None:
+        """Publishes from now on.
 
-    async def _send_on(self) -> None:
+        :param senders: tasks or threads, as the flavour has it
+        :param rest: seconds that each waits between its messages
+        """
+        send_on = self._send_on if self.flavour.name == "async" else self._send_on_in_thread
+        self._sending += [asyncio.ensure_future(send_on(rest)) for _ in range(senders)]
+
+    async def _send_on(self, rest: float) -> None:
+        publisher = self.mq.publisher("", self.queue)
         while not self._stopping.is_set():
-            await self.send()
-            await asyncio.sleep(_REST)
+            with self._told() as number:
+                await publisher.send(number)
+            await asyncio.sleep(rest)
 
-    async def send(self) -> None:
-        """One message, whatever becomes of it."""
+    async def _send_on_in_thread(self, rest: float) -> None:
+        publisher = cast(Any, self.mq)._inner.publisher("", self.queue)
+
+        def send_on() -> None:
+            while not self._stopping.wait(rest):
+                with self._told() as number:
+                    publisher.send(number)
+
+        await threads.run(send_on)
+
+    @contextmanager
+    def _told(self) -> Iterator[int]:
+        """A fresh id to publish; the ledger gets what the publisher is told."""
         ledger = self.ledger
         number = ledger.next_id()
         try:
-            await self.mq.publisher("", self.queue).send(number)
+            yield number
         except PublishUnknown as doubt:
             ledger.doubt(number, str(doubt))
         except PublishRefused as refused:

@@ -93,7 +93,7 @@ async def test_a_slow_network(
     proxy.delay(0.1)
     await load.open(through(proxy, own_rabbitmq, heartbeat=2))
     load.start()
-    await load.flows(100 * form.scale)
+    await load.flows(30 * form.scale)
     assert (await load.health()).recoveries == 0
     await load.finish(faulty=False)
     enter(load.ledger, own_rabbitmq.version)

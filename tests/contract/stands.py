@@ -19,21 +19,33 @@ OTHER_LOGIN = "ferry"
 
 @dataclass(frozen=True)
 class Features:
-    """What differs between brokers. Whatever is not told here is the same everywhere.
+    """What a broker cannot do, and refuses by name. All else is the same everywhere.
 
-    :ivar logins: a wrong password or virtual host is refused
-    :ivar one_death_entry: the broker itself adds up deaths on a queue for one reason
+    :ivar unknown_arguments: arguments of queues that it does not know are let pass
+    :ivar transient_queues: a queue may be neither durable nor exclusive
     """
 
-    logins: bool = True
-    version_4: bool = False
+    unknown_arguments: bool = True
+    transient_queues: bool = True
 
 
 FEATURES = {
-    "memory": Features(logins=False, version_4=True),
-    "3": Features(),
-    "4": Features(version_4=True),
+    "memory": Features(unknown_arguments=False),
+    "3.10": Features(),
+    "4.0": Features(),
+    "4.3": Features(),
 }
+
+
+def features_of(version: str) -> Features:
+    """What a RabbitMQ of this version can do: as the newest of the table that is no newer."""
+    told = _numbers(version)
+    known = [each for each in FEATURES if each != "memory" and _numbers(each) <= told]
+    return FEATURES[max(known, key=_numbers, default="3.10")]
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
 
 
 class Stand(Protocol):
@@ -104,7 +116,7 @@ class RabbitStand:
         stopping: Callable[[], None] | None = None,
     ) -> None:
         self.url = url
-        self.features = FEATURES[version.partition(".")[0]]
+        self.features = features_of(version)
         self._control = control
         self._vhost = vhost
         self._stopping = stopping

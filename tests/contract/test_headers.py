@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from acemq_amqp import ConfigurationError, Envelope, dead_letter_queue, fixed_retry, retry
+from acemq_amqp.fieldtable import HeaderTable
 from tests.contract.api import Api, arrived, holds
 from tests.contract.seen import Seen, answering
 
@@ -154,8 +155,6 @@ async def test_reserved_names_are_refused_by_name(api: Api) -> None:
 
 
 async def test_a_header_of_a_newer_library_is_hidden_and_carried(api: Api) -> None:
-    from acemq_amqp.fieldtable import HeaderTable
-
     mq = await api.connect(retry=fixed_retry(2, 0))
     queue = await api.queue(mq)
     seen = Seen(answering(retry()))

@@ -57,6 +57,14 @@ async def test_the_headers_on_the_wire_are_the_contract_s(api: Api) -> None:
     }
 
 
+async def test_a_message_without_type_and_key_is_of_type_message(api: Api) -> None:
+    mq = await api.connect()
+    queue, exchange = await api.queue(mq), api.name("events")
+    await mq.declare(Topology().exchange(exchange, "fanout").binding(queue, exchange))
+    await mq.publisher(exchange).send(1)
+    assert (await arrived(mq, queue)).headers["x-acemq-type"] == "message"
+
+
 async def test_what_a_send_asks_for_is_on_the_wire(api: Api) -> None:
     mq = await api.connect(origin="billing@here")
     queue = await api.queue(mq, quorum=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from acemq_amqp import NotFound
+from acemq_amqp import NotFound, Topology
 from tests.contract.api import Api, arrived, holds
 from tests.contract.waiting import until
 
@@ -91,7 +91,6 @@ async def test_counting_purging_and_deleting(api: Api) -> None:
 
 
 async def test_what_was_deleted_can_be_declared_anew_and_otherwise(api: Api) -> None:
-    from acemq_amqp import Topology
 
     mq = await api.connect()
     queue = await api.queue(mq)

@@ -18,6 +18,7 @@ from acemq_amqp import (
     Metrics,
     RetryPolicy,
     StoreError,
+    Topology,
     accept,
     dead_letter_queue,
     fixed_retry,
@@ -95,51 +96,16 @@ async def test_a_message_set_aside_says_why(api: Api, how: str) -> None:
     await holds(mq, queue, 0)
 
 
-@pytest.mark.parametrize("returned", ["done", True, 0, {"ok": 1}], ids=repr)
-async def test_another_returned_value_is_a_dead_letter_with_a_reason(
-    api: Api, returned: Any
-) -> None:
-    mq = await api.connect(retry=fixed_retry(5, 0))
+async def test_many_hops_are_made_at_once_and_each_once(api: Api) -> None:
+    mq = await api.connect(prefetch=100)
     queue = await api.queue(mq)
-    seen = Seen(answering(returned))
-    await mq.consume(queue, seen)
-    await sent_to(mq, queue)
-    error = (await arrived(mq, dead_letter_queue(queue))).headers["x-acemq-error"]
-    assert error.startswith("the handler reported an unprocessable message: HandlerError")
-    assert type(returned).__name__ in error
-    assert len(seen.messages) == 1
-
-
-async def test_a_coroutine_returned_by_a_plain_handler_is_dealt_with(api: Api) -> None:
-    async def answer() -> Any:
-        return reject("from a coroutine")
-
-    mq = await api.connect()
-    queue = await api.queue(mq)
-    await mq.consume(queue, Seen(lambda message: answer()))
-    await sent_to(mq, queue)
-    error = (await arrived(mq, dead_letter_queue(queue))).headers["x-acemq-error"]
-    if api.flavour.name == "async":
-        assert error == "the handler rejected it: from a coroutine"
-    else:
-        assert "returned a coroutine" in error
-
-
-@pytest.mark.parametrize("stopping", [SystemExit(), KeyboardInterrupt(), GeneratorExit()], ids=repr)
-async def test_a_handler_that_tries_to_end_the_program_is_settled_once(
-    api: Api, stopping: BaseException
-) -> None:
-    mq = await api.connect()
-    queue = await api.queue(mq)
-    seen = Seen(by_payload(stop=raising(stopping)))
-    await mq.consume(queue, seen)
-    await sent_to(mq, queue, "stop")
-    aside = await arrived(mq, dead_letter_queue(queue))
-    assert type(stopping).__name__ in aside.headers["x-acemq-error"]
-    await sent_to(mq, queue, "next")
-    await seen.count(2)
-    assert seen.payloads == ["stop", "next"]
-    await holds(mq, queue, 0)
+    seen = Seen(answering(reject()))
+    consumer = await mq.consume(queue, seen, concurrency=4)
+    await mq.publisher("", queue).send_many(range(300))
+    await seen.count(300)
+    assert await consumer.close()
+    await holds(mq, dead_letter_queue(queue), 300)
+    assert await mq.message_count(queue) == 0
 
 
 async def test_a_long_error_is_cut(api: Api) -> None:
@@ -239,7 +205,6 @@ def _without(headers: Any, names: set[str]) -> dict[str, Any]:
 
 
 async def test_a_hop_notes_where_the_message_first_arrived(api: Api) -> None:
-    from acemq_amqp import Topology
 
     mq = await api.connect(retry=fixed_retry(3, 0))
     queue, exchange = await api.queue(mq), api.name("events")

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
+import signal
 import threading
 from typing import Any
 
 import pytest
 
-from acemq_amqp import AceMQError, Message, PublishError, PublishResult, fixed_retry, reject, retry
+from acemq_amqp import (
+    AceMQError,
+    Message,
+    PublishError,
+    PublishResult,
+    Topology,
+    fixed_retry,
+    reject,
+    retry,
+)
 from tests.contract.api import Api, arrived, holds
 from tests.contract.seen import Seen, answering
 from tests.contract.waiting import until
@@ -112,23 +123,6 @@ async def test_closing_the_connection_from_inside_a_handler_returns(api: Api) ->
     await holds(other, queue, 0)
 
 
-async def test_a_handler_may_publish_declare_and_pull(api: Api) -> None:
-    from acemq_amqp import Topology
-
-    mq = await api.connect()
-    queue, onward = await api.queue(mq), api.name("onward")
-    pulled: list[Any] = []
-
-    async def busy(message: Message) -> None:
-        await mq.declare(Topology().queue(onward))
-        await mq.publisher("", onward).send(message.payload)
-        pulled.append(await mq.message_count(onward))
-
-    await mq.consume(queue, api.handler(busy))
-    await mq.publisher("", queue).send("order")
-    assert (await arrived(mq, onward)).body == b'"order"'
-
-
 async def test_closing_twice_is_closing_once(api: Api) -> None:
     mq = await api.connect()
     queue = await api.queue(mq)
@@ -178,7 +172,6 @@ async def test_a_close_waits_for_confirms(api: Api) -> None:
 
 @pytest.mark.parametrize("call", ["declare", "consume", "queue_exists", "pull", "purge"])
 async def test_a_closed_connection_says_so(api: Api, call: str) -> None:
-    from acemq_amqp import Topology
 
     mq = await api.connect()
     queue = await api.queue(mq)
@@ -204,6 +197,39 @@ async def test_nothing_is_left_after_twenty_connections(api: Api) -> None:
     await until(lambda: threading.active_count() <= threads, "every thread ended")
     await until(lambda: len(asyncio.all_tasks()) <= tasks, "every task ended")
     gc.collect()  # a task or future whose error nobody saw complains when it is collected
+
+
+async def test_a_run_ends_when_its_connection_is_closed(api: Api) -> None:
+    mq = await api.connect()
+    queue = await api.queue(mq)
+    seen = Seen()
+    consumer = await mq.consume(queue, seen)
+    running = asyncio.ensure_future(mq.run())
+    await mq.publisher("", queue).send(1)
+    await seen.first()
+    assert not running.done()
+    await mq.close()
+    await running
+    assert consumer.closed
+
+
+@pytest.mark.parametrize("flavour", ["async"], indirect=True)
+async def test_a_run_drains_at_sigterm(api: Api) -> None:
+    mq, other = await api.connect(), await api.connect()
+    queue = await api.queue(mq)
+    gate = api.gate()
+    consumer = await mq.consume(queue, Seen(gate.hold))
+    await mq.publisher("", queue).send_many(range(3))
+    await gate.holds(1)
+    await holds(mq, queue, 0)
+    running = asyncio.ensure_future(mq.run())
+    await asyncio.sleep(0)  # it takes the signals in its first step
+    os.kill(os.getpid(), signal.SIGTERM)
+    await until(lambda: not consumer.running, "the stop to begin")
+    gate.open()
+    await running
+    assert mq.closed
+    await holds(other, queue, 2)
 
 
 @pytest.mark.parametrize("flavour", ["async"], indirect=True)
@@ -237,16 +263,3 @@ async def test_a_cancelled_close_still_closes(api: Api) -> None:
         await closing
     gate.open()
     await until(lambda: consumer.closed, "the close to be carried out")
-
-
-@pytest.mark.parametrize("flavour", ["async"], indirect=True)
-@pytest.mark.parametrize("inline", [False, True], ids=["threaded", "inline"])
-async def test_a_plain_handler_runs_in_a_thread_unless_inline(api: Api, inline: bool) -> None:
-    mq = await api.connect()
-    queue = await api.queue(mq)
-    threads: list[int] = []
-    seen = Seen(lambda message: threads.append(threading.get_ident()))
-    await mq.consume(queue, seen, inline=inline)
-    await mq.publisher("", queue).send(1)
-    await until(lambda: threads, "the handler")
-    assert (threads[0] == threading.get_ident()) is inline

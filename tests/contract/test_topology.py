@@ -215,6 +215,31 @@ async def test_a_failure_queue_that_stands_otherwise_is_told_at_the_start(api: A
     await other.consume(queue, Seen(), declare=False)
 
 
+async def test_an_argument_that_a_broker_does_not_know_passes_or_is_refused_by_name(
+    api: Api,
+) -> None:
+    mq = await api.connect()
+    topology = Topology().queue(api.name("orders"), quorum=False, args={"x-some-plugin": 1})
+    if api.features.unknown_arguments:
+        await mq.declare(topology)
+    else:
+        with pytest.raises(ConfigurationError, match="x-some-plugin"):
+            await mq.declare(topology)
+    assert (await mq.health()).ok
+
+
+async def test_a_transient_queue_stands_or_is_refused_by_name(api: Api) -> None:
+    mq = await api.connect()
+    queue = api.name("orders")
+    if not api.features.transient_queues:
+        with pytest.raises(BrokerError, match=queue):
+            await mq.declare(Topology().queue(queue, durable=False))
+        return
+    await mq.declare(Topology().queue(queue, durable=False))
+    await mq.publisher("", queue).send(1)
+    assert (await arrived(mq, queue)).body == b"1"
+
+
 async def test_an_exclusive_queue_is_its_connection_s_own(api: Api) -> None:
     mq, other = await api.connect(), await api.connect()
     queue = await api.queue(mq, exclusive=True, durable=False)

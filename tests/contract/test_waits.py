@@ -105,6 +105,18 @@ async def test_nothing_spills_where_it_is_not_wanted(api: Api) -> None:
     assert not await mq.queue_exists(retry_queue(queue, _LONG))
 
 
+async def test_nothing_spills_from_an_ordered_queue(api: Api) -> None:
+    metrics = Metrics()
+    mq = await api.connect(observer=metrics, retry=fixed_retry(2, _LONG))
+    queue = await api.queue(mq, single_active=True)
+    seen = Seen(by_payload(fail=answering(retry())))
+    consumer = await mq.consume(queue, seen, prefetch=20)
+    await mq.publisher("", queue).send_many([*["fail"] * 15, *range(50)])
+    await seen.count(65)
+    assert consumer.unsettled == 15
+    assert not await mq.queue_exists(retry_queue(queue, _LONG))
+
+
 async def test_in_progress_comes_back_unchanged_and_counts_no_attempt(api: Api) -> None:
     def first_time_busy(message: Any) -> Any:
         return in_progress(0.05) if len(seen.messages) == 1 else accept()

@@ -127,7 +127,8 @@ class PublishLedger:
     def _too_large(self, outgoing: Outgoing) -> Refused:
         return Refused(
             f"the properties and headers take {len(outgoing.properties)} bytes and one frame "
-            f"of this connection holds {self.frame_max}; move them into the body"
+            f"of this connection holds {self.frame_max}; move them into the body",
+            code=_CONTENT_TOO_LARGE,
         )
 
     def withdraw(self, entry: Entry, reason: str) -> None:
@@ -307,8 +308,9 @@ def _nacked(entry: Entry) -> Outcome:
 
 
 _CONFIRMED = Confirmed()
+_CONTENT_TOO_LARGE, _NO_ROUTE = 311, 312
 _NACKED = Refused("the broker nacked it: at least one queue refused it", stored="perhaps")
-_UNROUTED_NACK = Refused("the broker returned it and nacked it")
+_UNROUTED_NACK = Refused("the broker returned it and nacked it", code=_NO_ROUTE)
 
 
 def _tell(told: _Told) -> None:

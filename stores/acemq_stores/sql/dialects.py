@@ -53,7 +53,9 @@ POSTGRESQL: Final = Dialect(
         "skip_locked": "FOR UPDATE SKIP LOCKED",
         # rows are updated soon after they are written: room for that on their own page
         "fillfactor": " WITH (fillfactor = 70)",
-        "given": "SELECT value::bigint FROM json_array_elements_text(CAST(:given AS json)) AS value",
+        "given": (
+            "SELECT value::bigint FROM json_array_elements_text(CAST(:given AS json)) AS value"
+        ),
         "exists": "SELECT 1 WHERE to_regclass(CAST(:table AS text)) IS NOT NULL",
     },
 )

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from acemq_amqp.patterns.database import DbCursor
 from acemq_stores.sql.rendering import Rendering, Statement
 
+T = TypeVar("T")
 Row = Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One statement to run; whether its rows are wanted."""
+
+    statement: Statement
+    values: dict[str, Any]
+    wants: bool = False
+
+
+#: Statements one after the other, each with the last one's rows at hand, whoever runs them.
+Steps = Generator[Step, list[Any], T]
 
 
 class Session:
@@ -40,6 +55,16 @@ class Session:
         """How many rows a statement changed."""
         self._execute(statement, values)
         return self._cursor.rowcount
+
+    def carry_out(self, steps: Steps[None]) -> None:
+        """Carries steps out one after the other."""
+        try:
+            step = next(steps)
+            while True:
+                self._execute(step.statement, step.values)
+                step = steps.send(self._cursor.fetchall() if step.wants else [])
+        except StopIteration:
+            return
 
     def define(self, ddl: str) -> None:
         """Runs one statement of DDL."""

@@ -1,0 +1,274 @@
+"""Idempotent consumer: a message that comes again is not handled again.
+
+Before the handler runs its message is claimed in a store, in one atomic step; afterwards the claim
+is confirmed, or given up. A claim is a lease: it is renewed while the handler runs, ends by itself
+where the process dies, and is fenced, so that a holder that was overtaken is told and its delivery
+put back. The logic is one text: a plain handler's wrapper drives it, a coroutine function's awaits
+it.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import logging
+from collections.abc import Callable
+from typing import Any, Protocol, runtime_checkable
+
+from acemq_amqp.ack import Ack, AckKind, accept, decision_of, in_progress
+from acemq_amqp.codec import Codec, JsonCodec
+from acemq_amqp.durations import Duration
+from acemq_amqp.envelope import fresh_id
+from acemq_amqp.errors import AceMQError, ConfigurationError
+from acemq_amqp.flavours.calls import checked_callable, is_coroutine_function
+from acemq_amqp.message import Message
+from acemq_amqp.patterns.claim import Claim
+from acemq_amqp.patterns.renewals import TaskRenewals, ThreadRenewals
+from acemq_amqp.patterns.waiting import driven
+
+log = logging.getLogger("acemq_amqp")
+
+KeyOf = Callable[[Message], Any]
+
+
+@runtime_checkable
+class IdempotencyStore(Protocol):
+    """Remembers which messages were handled.
+
+    These two methods are enough for :func:`idempotent`, without leases: a process that dies in its
+    handler has handled its message. A store that has ``claim``, ``confirm`` and ``renew`` too, as
+    :class:`LeasingStore` says, loses none. A method may suspend where handlers are ``async def``.
+    """
+
+    async def first_time(self, key: str) -> bool:
+        """Records a key in one atomic step, and says whether it had not been seen before.
+
+        :param key: what identifies the message
+        """
+
+    async def forget(self, key: str) -> None:
+        """Removes a key, so that a message that failed can be tried again.
+
+        :param key: what identifies the message
+        """
+
+
+@runtime_checkable
+class LeasingStore(Protocol):
+    """A store whose claims end by themselves, and are fenced by who holds them."""
+
+    @property
+    def claim_timeout(self) -> float:
+        """Seconds that a claim holds unless it is renewed."""
+
+    async def claim(self, key: str, holder: str = "") -> Claim:
+        """Claims a message, in one atomic step, for a lease."""
+
+    async def confirm(self, key: str, holder: str = "", result: bytes | None = None) -> bool:
+        """Remembers a message as handled; False where the claim is another's by now."""
+
+    async def renew(self, key: str, holder: str = "") -> bool:
+        """Begins the lease anew; False where the claim is another's by now."""
+
+    async def forget(self, key: str, holder: str = "") -> None:
+        """Gives a claim up."""
+
+
+def idempotent(
+    store: IdempotencyStore | LeasingStore,
+    handler: Callable[[Message], Any],
+    *,
+    key: KeyOf | None = None,
+    in_progress_delay: Duration = 5.0,
+    scope: str = "",
+    codec: Codec | None = None,
+) -> Callable[[Message], Any]:
+    """A handler that runs once for each message, however often that is delivered.
+
+    What was accepted is not run again: a repeat is accepted, with the result that was kept, if any.
+    Anything else, a raise included, gives the claim up. A message that another delivery is being
+    handled of comes back after ``in_progress_delay``, with no attempt counted; so does one whose
+    claim was lost to another meanwhile, and every message while the store cannot be reached.
+    Where the process dies between handling and confirming, the handler runs again.
+
+    :param store: shared by all consumers that must not repeat each other's work
+    :param handler: ``def`` or ``async def``; what comes back is of the same sort
+    :param key: what identifies a message; its envelope's id by default
+    :param in_progress_delay: how long such a message waits before it is looked at again
+    :param scope: keeps handlers apart that share a store and must each see a message
+    :param codec: how results are kept; JSON by default
+    :raises ConfigurationError: no store, no handler, or a coroutine function beside a plain one
+    """
+    guard = _Guard(_checked_store(store), key, in_progress(in_progress_delay), scope, codec)
+    if is_coroutine_function(checked_callable(handler)):
+        return _awaiting(guard, handler)
+    if key is not None and is_coroutine_function(key):
+        raise ConfigurationError(
+            "acemq: the key of an idempotent handler is a coroutine function and the handler is "
+            "not: make both 'async def', or neither"
+        )
+    return _driving(guard, handler)
+
+
+def _awaiting(guard: _Guard, handler: Callable[[Message], Any]) -> Callable[[Message], Any]:
+    renewals = TaskRenewals(guard.renew, guard.lease)
+
+    @functools.wraps(handler, updated=())
+    async def once(message: Message) -> Ack:
+        return await guard.handle(message, handler, renewals)
+
+    return once
+
+
+def _driving(guard: _Guard, handler: Callable[[Message], Any]) -> Callable[[Message], Any]:
+    renewals = ThreadRenewals(guard.renew, guard.lease)
+
+    @functools.wraps(handler, updated=())
+    def once(message: Message) -> Ack:
+        return driven(guard.handle(message, handler, renewals))
+
+    return once
+
+
+class _Guard:
+    """The logic, once: claim, run, confirm or give up."""
+
+    def __init__(
+        self, store: Any, key: KeyOf | None, later: Ack, scope: str, codec: Codec | None
+    ) -> None:
+        self._store = store if _leases(store) else _Unfenced(store)
+        self._key = key
+        self._later = later
+        self._prefix = f"{scope}:" if scope else ""
+        self._codec = codec or JsonCodec()
+
+    @property
+    def lease(self) -> float:
+        """Seconds of a claim; 0 where there are no leases."""
+        return float(self._store.claim_timeout)
+
+    async def renew(self, key: str, holder: str) -> bool:
+        """Renews one claim, see :class:`LeasingStore`."""
+        renewed: bool = await self._store.renew(key, holder)
+        return renewed
+
+    async def handle(
+        self,
+        message: Message,
+        handler: Callable[[Message], Any],
+        renewals: TaskRenewals | ThreadRenewals,
+    ) -> Ack:
+        """Runs the handler, or not, and says what becomes of the delivery."""
+        key = await self._key_of(message)
+        holder = fresh_id()
+        try:
+            claim = await self._store.claim(key, holder)
+        except Exception as failure:
+            log.warning("acemq: %r is put back: it could not be claimed: %s", key, failure)
+            return self._later
+        if claim is Claim.IN_PROGRESS:
+            return self._later
+        if claim is Claim.DUPLICATE:
+            return accept(await self._kept(key))
+        held = renewals.begin(key, holder)
+        try:
+            ack = decision_of(await _answer(handler(message)))
+        except BaseException:
+            await self._give_up(key, holder)
+            raise
+        finally:
+            renewals.end(held)
+        if ack.kind is AckKind.ACCEPT:
+            return ack if await self._confirmed(key, holder, ack.result) else self._later
+        await self._give_up(key, holder)
+        return ack
+
+    async def _confirmed(self, key: str, holder: str, result: Any) -> bool:
+        try:
+            if await self._store.confirm(key, holder, self._encoded(key, result)):
+                return True
+            log.warning("acemq: %r is put back: its claim was lost while it was handled", key)
+        except Exception as failure:
+            log.warning("acemq: %r is put back: it could not be confirmed: %s", key, failure)
+        return False
+
+    async def _give_up(self, key: str, holder: str) -> None:
+        try:
+            await self._store.forget(key, holder)
+        except Exception as failure:
+            log.warning(
+                "acemq: the claim on %r could not be given up, and ends with its lease: %s",
+                key,
+                failure,
+            )
+
+    # ------------------------------------------------------------ keys and results
+
+    async def _key_of(self, message: Message) -> str:
+        if self._key is None:
+            return self._prefix + message.envelope.id
+        key = await _answer(self._key(message))
+        if not isinstance(key, str) or not key:
+            raise ConfigurationError(
+                f"acemq: the key of message {message.envelope.id} is {key!r}: the key function of "
+                "an idempotent handler gives text, and never an empty one"
+            )
+        return self._prefix + key
+
+    def _encoded(self, key: str, result: Any) -> bytes | None:
+        if result is None:
+            return None
+        try:
+            return self._codec.encode(result)
+        except AceMQError as failure:
+            log.warning("acemq: the result of %r is not kept: %s", key, failure)
+            return None
+
+    async def _kept(self, key: str) -> Any:
+        look_up = getattr(self._store, "result", None)
+        if look_up is None:
+            return None
+        try:
+            kept = await look_up(key)
+            return None if kept is None else self._codec.decode(kept)
+        except Exception as failure:
+            log.warning("acemq: the result kept of %r cannot be read: %s", key, failure)
+            return None
+
+
+class _Unfenced:
+    """The claims of a store that has ``first_time`` and ``forget`` alone."""
+
+    claim_timeout = 0.0
+
+    def __init__(self, store: IdempotencyStore) -> None:
+        self._store = store
+
+    async def claim(self, key: str, holder: str) -> Claim:
+        return Claim.CLAIMED if await self._store.first_time(key) else Claim.DUPLICATE
+
+    async def confirm(self, key: str, holder: str, result: bytes | None) -> bool:
+        return True
+
+    async def renew(self, key: str, holder: str) -> bool:
+        return True
+
+    async def forget(self, key: str, holder: str) -> None:
+        await self._store.forget(key)
+
+
+async def _answer(returned: Any) -> Any:
+    return await returned if inspect.isawaitable(returned) else returned
+
+
+def _leases(store: Any) -> bool:
+    return all(hasattr(store, name) for name in ("claim", "confirm", "renew", "claim_timeout"))
+
+
+def _checked_store(store: Any) -> Any:
+    if _leases(store) or (hasattr(store, "first_time") and hasattr(store, "forget")):
+        return store
+    raise ConfigurationError(
+        f"acemq: a {type(store).__name__} is no idempotency store: it wants first_time and forget, "
+        "or claim, confirm, renew and forget"
+    )

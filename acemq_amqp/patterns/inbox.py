@@ -1,0 +1,184 @@
+"""Inbox: the claim on a message is committed with the work it led to.
+
+The handler is given an open transaction. What it writes there, the outbox records among it, and the
+note that its message was handled are one commit, and the message is acknowledged after it. Killed
+at any step, the effect is there once: before the commit nothing is, after it a repeat is accepted.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from acemq_amqp.ack import Ack, AckKind, accept, decision_of, in_progress
+from acemq_amqp.durations import Duration
+from acemq_amqp.errors import AceMQError, ConfigurationError
+from acemq_amqp.flavours.calls import checked_callable, is_coroutine_function
+from acemq_amqp.message import Message
+from acemq_amqp.patterns.claim import Claim
+from acemq_amqp.patterns.idempotency import KeyOf
+
+log = logging.getLogger("acemq_amqp")
+
+
+class _Undone(Exception):
+    """Takes an answer other than accept out of the transaction, which it undoes."""
+
+    def __init__(self, ack: Ack) -> None:
+        self.ack = ack
+
+
+class _Failed(Exception):
+    """Takes what a handler raised out of the transaction, so that it is told from the store's."""
+
+    def __init__(self, failure: BaseException) -> None:
+        self.failure = failure
+
+
+def transactional(
+    connect: Any,
+    handler: Callable[[Message, Any], Any],
+    *,
+    key: KeyOf | None = None,
+    in_progress_delay: Duration = 5.0,
+    lease: Duration = 300.0,
+    retention: Duration = 86400.0,
+    scope: str = "",
+    table: str = "acemq_idempotency",
+    dialect: str | None = None,
+    create: bool = True,
+) -> Callable[[Message], Any]:
+    """A handler whose work and claim are one commit: the effect of each message is there once.
+
+    ``handler(message, tx)`` works on ``tx``, a connection in an open transaction, and neither ends
+    nor closes it. Accept commits, and the message is acknowledged after that; anything else, a
+    raise included, undoes all of it. A message whose transaction is open elsewhere comes back after
+    ``in_progress_delay``, and so does every one while the database cannot be reached; no attempt is
+    counted. A plain handler's connection is opened, used and closed in the thread that it runs in.
+
+    On SQLite the write lock is held while the handler runs: one message is handled at a time.
+
+    :param connect: ``postgresql://...`` or ``sqlite:///path``; or for a plain handler what gives a
+        PEP 249 connection, for an ``async def`` one what gives psycopg's AsyncConnection
+    :param key: what identifies a message; its envelope's id by default
+    :param lease: how long a session of PostgreSQL may be idle in its transaction
+    :param retention: how long a handled message is remembered
+    :param scope: keeps handlers apart that share a table and must each see a message
+    :param dialect: for connections of a driver that the stores do not know
+    :param create: create and migrate the table at first use
+    :raises ConfigurationError: a plain handler with an asynchronous ``connect``, or the reverse
+    """
+    asynchronous = is_coroutine_function(checked_callable(handler))
+    if callable(connect) and is_coroutine_function(connect) is not asynchronous:
+        raise _ill_matched(asynchronous)
+    if key is not None and is_coroutine_function(key):
+        raise ConfigurationError("acemq: the key of a transactional handler is a plain function")
+    inbox = import_module("acemq_stores.sql.inbox")
+    make = inbox.AsyncSqlInbox if asynchronous else inbox.SqlInbox
+    opened = make(
+        connect, lease=lease, retention=retention, table=table, dialect=dialect, create=create
+    )
+    identity = _identity(key, scope)
+    later = in_progress(in_progress_delay)
+    wrap = _awaiting if asynchronous else _blocking
+    return wrap(opened, handler, identity, later)
+
+
+def _blocking(
+    inbox: Any,
+    handler: Callable[[Message, Any], Any],
+    identity: Callable[[Message], str],
+    later: Ack,
+) -> Callable[[Message], Any]:
+    @functools.wraps(handler, updated=())
+    def once(message: Message) -> Ack:
+        key = identity(message)
+        try:
+            with inbox.transaction(key) as (claim, tx):
+                if claim is not Claim.CLAIMED:
+                    return _unclaimed(claim, later)
+                try:
+                    ack = decision_of(handler(message, tx))
+                except BaseException as failure:
+                    raise _Failed(failure) from failure
+                if ack.kind is not AckKind.ACCEPT:
+                    raise _Undone(ack)
+        except _Undone as undone:
+            return undone.ack
+        except _Failed as failed:
+            raise failed.failure from failed.failure.__cause__
+        except AceMQError as failure:
+            return _put_back(key, failure, later)
+        return ack
+
+    return once
+
+
+def _awaiting(
+    inbox: Any,
+    handler: Callable[[Message, Any], Any],
+    identity: Callable[[Message], str],
+    later: Ack,
+) -> Callable[[Message], Any]:
+    @functools.wraps(handler, updated=())
+    async def once(message: Message) -> Ack:
+        key = identity(message)
+        try:
+            async with inbox.transaction(key) as (claim, tx):
+                if claim is not Claim.CLAIMED:
+                    return _unclaimed(claim, later)
+                try:
+                    ack = decision_of(await handler(message, tx))
+                except BaseException as failure:
+                    raise _Failed(failure) from failure
+                if ack.kind is not AckKind.ACCEPT:
+                    raise _Undone(ack)
+        except _Undone as undone:
+            return undone.ack
+        except _Failed as failed:
+            raise failed.failure from failed.failure.__cause__
+        except AceMQError as failure:
+            return _put_back(key, failure, later)
+        return ack
+
+    return once
+
+
+def _unclaimed(claim: Claim, later: Ack) -> Ack:
+    return accept() if claim is Claim.DUPLICATE else later
+
+
+def _put_back(key: str, failure: AceMQError, later: Ack) -> Ack:
+    # A commit that was cut off may have taken place: the next delivery finds out.
+    log.warning("acemq: %r is put back: %s", key, failure)
+    return later
+
+
+def _identity(key: KeyOf | None, scope: str) -> Callable[[Message], str]:
+    prefix = f"{scope}:" if scope else ""
+
+    def identity(message: Message) -> str:
+        told = message.envelope.id if key is None else key(message)
+        if not isinstance(told, str) or not told:
+            raise ConfigurationError(
+                f"acemq: the key of message {message.envelope.id} is {told!r}: the key function of "
+                "a transactional handler gives text, and never an empty one"
+            )
+        return prefix + told
+
+    return identity
+
+
+def _ill_matched(asynchronous: bool) -> ConfigurationError:
+    if asynchronous:
+        return ConfigurationError(
+            "acemq: an 'async def' transactional handler wants an asynchronous connection: pass an "
+            "address, or a coroutine function that opens one, such as AsyncConnection.connect"
+        )
+    return ConfigurationError(
+        "acemq: a plain transactional handler cannot use an asynchronous connection: pass an "
+        "address, or a plain function that opens one; or make the handler 'async def'"
+    )

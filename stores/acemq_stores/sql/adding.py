@@ -1,0 +1,94 @@
+"""Writing outbox records in the caller's transaction, as steps for any connection.
+
+Rows of one ordering key are sent in the order of their numbers, so that order has to be the order
+of commits: a number is taken only while the key is locked, and the lock ends with the transaction.
+SQLite's one writer is lock enough. A record that is there already stays one record, and leaves the
+transaction usable.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+from zlib import crc32
+
+from acemq_amqp.errors import ConfigurationError
+from acemq_amqp.patterns.outbox import OutboxRecord
+from acemq_stores.sql import statements as sql
+from acemq_stores.sql.dialects import POSTGRESQL, Dialect
+from acemq_stores.sql.session import Step, Steps
+from acemq_stores.sql.tables import BUCKETS
+
+_NO_KEY: Final = -1
+_READ_COMMITTED: Final = "read committed"
+#: unique violation; serialization failure: another's row that this snapshot does not show
+_THERE_ALREADY: Final = ("23505", "40001")
+
+
+def bucket_of(ordering_key: str) -> int:
+    """The bucket in which relays lease a key; -1 where there is none."""
+    return crc32(ordering_key.encode()) % BUCKETS if ordering_key else _NO_KEY
+
+
+def lock_of(*words: str) -> int:
+    """The number of PostgreSQL's advisory lock for a key of a table."""
+    digest = hashlib.blake2b("\0".join(words).encode(), digest_size=8, person=b"acemq").digest()
+    return int.from_bytes(digest, signed=True)
+
+
+def checked_records(records: Iterable[Any]) -> list[OutboxRecord]:
+    """Records, every one of them.
+
+    :raises ConfigurationError: something else among them
+    """
+    found = list(records)
+    for each in found:
+        if not isinstance(each, OutboxRecord):
+            raise ConfigurationError(
+                f"acemq: a {type(each).__name__} is no outbox record: make one with record(...)"
+            )
+    return found
+
+
+def adding(
+    records: Sequence[OutboxRecord], table: str, dialect: Dialect, *, lock_keys: bool
+) -> Steps[None]:
+    """The steps that write records, in their order."""
+    isolated = False
+    if dialect is POSTGRESQL:
+        # keys in one order, so that transactions which write the same ones do not wait crosswise
+        for key in sorted({each.ordering_key for each in records} - {""} if lock_keys else ()):
+            yield Step(sql.LOCK_KEY, {"lock": lock_of(table, key)}, wants=True)
+        rows = yield Step(sql.ISOLATION, {}, wants=True)
+        isolated = rows[0][0] != _READ_COMMITTED
+    for each in records:
+        write = Step(sql.ADD, _values(each))
+        if isolated:
+            yield from _in_savepoint(write)
+        else:
+            yield write
+
+
+def _in_savepoint(write: Step) -> Steps[None]:
+    yield Step(sql.SAVEPOINT, {})
+    try:
+        yield write
+    except Exception as failure:
+        if getattr(failure, "sqlstate", getattr(failure, "pgcode", None)) not in _THERE_ALREADY:
+            raise
+        yield Step(sql.TO_SAVEPOINT, {})
+    yield Step(sql.RELEASE_SAVEPOINT, {})
+
+
+def _values(record: OutboxRecord) -> dict[str, Any]:
+    return {
+        "id": record.id,
+        "exchange": record.exchange,
+        "routing_key": record.routing_key,
+        "ordering_key": record.ordering_key,
+        "bucket": bucket_of(record.ordering_key),
+        "content_type": record.content_type,
+        "headers": record.headers,
+        "body": record.body,
+    }

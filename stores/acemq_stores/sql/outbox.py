@@ -1,0 +1,270 @@
+"""Outbox records in a SQL table.
+
+Records are written in the caller's transaction and read by relays, of which each leases buckets of
+ordering keys and single rows without a key. State is kept with every row and there is no cursor, so
+a row that was committed late is found as any other.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, Final, Literal, TypeVar
+
+from acemq_amqp.durations import Duration, seconds
+from acemq_amqp.errors import ConfigurationError
+from acemq_amqp.patterns.outbox import Claimed, OutboxRecord, OutboxRow, OutboxStatus
+from acemq_amqp.patterns.waiting import Done
+from acemq_stores.sql import statements as sql
+from acemq_stores.sql.adding import adding, checked_records
+from acemq_stores.sql.callers import Caller
+from acemq_stores.sql.connecting import Connect, Database
+from acemq_stores.sql.failures import mapped
+from acemq_stores.sql.leases import Leases
+from acemq_stores.sql.rendering import Statement
+from acemq_stores.sql.schema import Schema
+from acemq_stores.sql.session import Row, Session
+from acemq_stores.sql.sources import Access
+from acemq_stores.sql.tables import OUTBOX
+
+T = TypeVar("T")
+
+_LEAST_LEASE: Final = 1.0
+_LONGEST_PAUSE: Final = 60.0
+_PURGE_BATCH: Final = 1000
+_SET_ASIDE: Final = 2
+
+
+class SqlOutboxStore:
+    """An outbox in a table beside the business's own.
+
+    :param connect: for relays: ``sqlite:///path``, ``postgresql://...``, or a callable that gives a
+        PEP 249 connection. Callers of ``add`` bring their own connection
+    :param table: its name, behind a schema and a dot or not
+    :param max_attempts: refusals after which a record is set aside
+    :param on_set_aside: whether a record that was set aside holds later ones of its key back until
+        it is released or dropped, or they skip it
+    :param keep_sent: how long a sent record is kept; 0 deletes it at once
+    :param lease: of a relay on what it claims; at least three times the relay's connection's
+        ``timeout``
+    :param lock_key: whether ``add`` locks the ordering key, so that its order is that of commits
+    :param dialect: for connections of a driver that the stores do not know
+    :param create: create and migrate the table at first use
+    :raises ConfigurationError: an address, a name or a number that cannot be
+    """
+
+    def __init__(
+        self,
+        connect: Connect,
+        *,
+        table: str = OUTBOX.table,
+        max_attempts: int = 10,
+        on_set_aside: Literal["hold", "skip"] = "hold",
+        keep_sent: Duration = 3600.0,
+        lease: Duration = 30.0,
+        lock_key: bool = True,
+        dialect: str | None = None,
+        create: bool = True,
+    ) -> None:
+        self._database = Database(connect, table, dialect=dialect)
+        self._schema = Schema(self._database, OUTBOX, create=create)
+        self._max_attempts = _checked_attempts(max_attempts)
+        self._hold = int(_checked_choice(on_set_aside) == "hold")
+        self._keep = seconds(keep_sent, "keep_sent")
+        self._lease = max(_LEAST_LEASE, seconds(lease, "lease"))
+        self._leases = Leases(self._lease)
+        self._lock_key = lock_key
+        self._dialect = dialect
+
+    def __repr__(self) -> str:
+        return f"SqlOutboxStore(table={self._database.table!r})"
+
+    @property
+    def lease(self) -> float:
+        """Seconds of a relay's lease."""
+        return self._lease
+
+    # ------------------------------------------------------------ writing
+
+    def add(self, record: OutboxRecord, *, connection: Any = None) -> Awaitable[None]:
+        """Writes a record in the caller's transaction, on the caller's connection and thread.
+
+        It is sent if that transaction commits. Nothing of the caller's is committed, rolled back or
+        closed. An id that is there already is one record. On a connection whose methods are
+        coroutines this must be awaited; on any other it is done when it returns.
+
+        :param connection: sqlite3, psycopg, any PEP 249 one, or psycopg's AsyncConnection; without
+            one the record is committed by itself, on a connection of the store's own
+        :raises ConfigurationError: the connection would commit the record at once by itself
+        :raises StoreError: the database refused
+        """
+        return self.add_many((record,), connection=connection)
+
+    def add_many(
+        self, records: Iterable[OutboxRecord], *, connection: Any = None
+    ) -> Awaitable[None]:
+        """Writes records in their order; otherwise as :meth:`add`."""
+        written = checked_records(records)
+        if connection is None:
+            return self._database.done(self._added, written)
+        caller = Caller(connection, self._database.table, self._dialect)
+        if caller.awaited:
+            return self._adding_awaited(caller, written)
+        self._schema.ensure(may_create=not caller.keeps_others_out)
+        try:
+            caller.run(self._steps(written, caller))
+        except Exception as failure:
+            self._tell(failure, caller)
+        return Done(None)
+
+    async def _adding_awaited(self, caller: Caller, records: list[OutboxRecord]) -> None:
+        await self._database.call(self._schema.ensure)
+        try:
+            await caller.awaiting(self._steps(records, caller))
+        except Exception as failure:
+            self._tell(failure, caller)
+
+    def _steps(self, records: list[OutboxRecord], caller: Caller) -> Any:
+        dialect = caller.driver.dialect
+        return adding(records, self._database.table, dialect, lock_keys=self._lock_key)
+
+    def _tell(self, failure: Exception, caller: Caller) -> None:
+        told = mapped(failure, self._database.table, caller.driver.dialect.name)
+        if told is failure:
+            raise failure
+        raise told from failure
+
+    # ------------------------------------------------------------ relaying
+
+    async def claim(self, relay: str, most: int) -> Claimed:
+        """Leases records that are due to a relay, oldest first: so many with, and without a key."""
+        return await self._database.call(self._claimed, relay, most)
+
+    async def renew(self, relay: str, rows: Sequence[OutboxRow]) -> bool:
+        """Begins a relay's lease anew; False where it has ended."""
+        return await self._do(lambda session: self._leases.renewed(session, relay, _given(rows)))
+
+    async def mark_published(self, relay: str, rows: Sequence[OutboxRow]) -> int:
+        """Notes that the broker has confirmed rows; returns how many were still the relay's."""
+        statement = sql.MARK_SENT if self._keep else sql.DELETE_SENT
+        return await self._change(statement, token=relay, given=_given(rows))
+
+    async def record_failure(self, relay: str, row: OutboxRow, error: str) -> bool:
+        """Counts an attempt; True where the row is set aside now.
+
+        It is due again after 1, 2, 4 ... 60 s, and holds its key back until then.
+        """
+        values = {
+            "token": relay,
+            "seq": row.seq,
+            "error": error.replace("\0", "")[:1000],
+            "most": self._max_attempts,
+            "pause": min(float(2**row.attempts), _LONGEST_PAUSE),
+        }
+        state = await self._do(lambda session: session.row(sql.NOTE_FAILURE, **values))
+        return state is not None and state[0] == _SET_ASIDE
+
+    async def leave(self, relay: str, rows: Sequence[OutboxRow]) -> None:
+        """Gives back what a relay holds, for others to take at once."""
+        await self._do(lambda session: self._leases.left(session, relay, _given(rows)))
+
+    # ------------------------------------------------------------ looking after
+
+    async def status(self) -> OutboxStatus:
+        """How many records wait, and how long the oldest has."""
+        waiting, aside, lag = await self._do(
+            lambda session: session.rows(sql.STATUS)[0], Access.READ
+        )
+        return OutboxStatus(int(waiting), int(aside), max(0.0, float(lag or 0.0)))
+
+    async def set_aside(self, most: int = 100) -> list[tuple[OutboxRow, str]]:
+        """Records that were refused too often, oldest first, each with its last error."""
+        rows = await self._do(lambda session: session.rows(sql.SET_ASIDE, most=most), Access.READ)
+        return [(_row(found), str(found[-1])) for found in rows]
+
+    async def release(self, rows: Sequence[OutboxRow]) -> int:
+        """Lets records that were set aside be tried again, with no attempt counted."""
+        return await self._change(sql.RELEASE, given=_given(rows))
+
+    async def drop(self, rows: Sequence[OutboxRow]) -> int:
+        """Removes records that were set aside: they are never sent."""
+        return await self._change(sql.DROP, given=_given(rows))
+
+    async def purge(self, most: int = _PURGE_BATCH) -> int:
+        """Removes records that were sent and kept for ``keep_sent``; returns how many.
+
+        Relays do it too, about once a minute.
+
+        :param most: records to remove at most
+        """
+        return await self._change(sql.PURGE_SENT, keep=self._keep, most=most)
+
+    def close(self) -> None:
+        """Lets go of connections and threads."""
+        self._database.close()
+
+    # ------------------------------------------------------------ inside
+
+    async def _change(self, statement: Statement, **values: Any) -> int:
+        return await self._do(lambda session: session.change(statement, **values), Access.ONE)
+
+    async def _do(self, work: Callable[[Session], T], access: Access = Access.SEVERAL) -> T:
+        return await self._database.call(self._done, work, access)
+
+    def _done(self, work: Callable[[Session], T], access: Access) -> T:
+        self._schema.ensure()
+        return self._database.run(work, access)
+
+    def _added(self, records: list[OutboxRecord]) -> None:
+        def work(session: Session) -> None:
+            steps = adding(
+                records,
+                self._database.table,
+                session.rendering.dialect,
+                lock_keys=self._lock_key,
+            )
+            session.carry_out(steps)
+
+        self._done(work, Access.SEVERAL)
+
+    def _claimed(self, relay: str, most: int) -> Claimed:
+        started = time.monotonic()
+        rows, left = self._done(
+            lambda session: self._claim_in(session, relay, most, started), Access.SEVERAL
+        )
+        return Claimed(sorted(map(_row, rows), key=lambda row: row.seq), left)
+
+    def _claim_in(
+        self, session: Session, relay: str, most: int, started: float
+    ) -> tuple[list[Row], float]:
+        left = self._leases.taken(session, relay, started)
+        found = session.rows(sql.KEYED_ROWS, token=relay, most=most, hold=self._hold)
+        found += session.rows(sql.CLAIM_KEYLESS, token=relay, most=most, lease=self._lease)
+        return found, left
+
+
+def _row(found: Row) -> OutboxRow:
+    seq, id_, exchange, routing_key, ordering_key, content_type, headers, body, attempts, age = (
+        found[:10]
+    )
+    record = OutboxRecord(
+        id_, exchange, routing_key, bytes(body), content_type, bytes(headers), ordering_key
+    )
+    return OutboxRow(int(seq), record, int(attempts), float(age))
+
+
+def _given(rows: Sequence[OutboxRow]) -> str:
+    return json.dumps([row.seq for row in rows])
+
+
+def _checked_attempts(most: int) -> int:
+    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+        raise ConfigurationError(f"acemq: max_attempts of an outbox is {most!r}: give 1 or more")
+    return most
+
+
+def _checked_choice(choice: str) -> str:
+    if choice not in ("hold", "skip"):
+        raise ConfigurationError(f"acemq: on_set_aside is 'hold' or 'skip', not {choice!r}")
+    return choice
