@@ -35,7 +35,7 @@ class LiveChannel:
     ) -> None:
         self._session = session
         self._closed_by_broker = closed_by_broker
-        self._when_closed: Callable[[], None] | None = None
+        self._when_closed: list[Callable[[], None]] = []
         try:
             self._channel: Channel = session.connection.channel(
                 on_open_callback=lambda _channel: guarded(opened)
@@ -82,15 +82,15 @@ class LiveChannel:
         if self._channel.is_closed:
             closed()
             return
-        self._when_closed = closed
+        self._when_closed.append(closed)
         if not self._channel.is_closing:
             self._channel.close()
 
     def _closed(self, _channel: Any, reason: BaseException) -> None:
         if self._session.routes.pop(self.number, None) is None:
             return
-        if self._when_closed is not None:
-            guarded(self._when_closed)
-        elif isinstance(reason, pika.exceptions.ChannelClosedByBroker):
-            closed = ChannelClosed(self.number, reason.reply_code, reason.reply_text, 0, 0)
-            guarded(self._closed_by_broker, closed)
+        for closed in self._when_closed:
+            guarded(closed)
+        if not self._when_closed and isinstance(reason, pika.exceptions.ChannelClosedByBroker):
+            why = ChannelClosed(self.number, reason.reply_code, reason.reply_text, 0, 0)
+            guarded(self._closed_by_broker, why)

@@ -9,6 +9,7 @@ starts after all that this one held has gone back in order.
 from __future__ import annotations
 
 import threading
+import uuid
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -33,6 +34,8 @@ class PikaSubscription:
     ) -> None:
         self._session = session
         self._request = request
+        #: named here, so that it can be cancelled by its name
+        self._tag = request.tag or f"acemq-{uuid.uuid4().hex}"
         self._events = events
         self._asked = f"consuming from queue '{request.queue}'"
         self._channel: LiveChannel
@@ -130,7 +133,7 @@ class PikaSubscription:
         if self._goes_on(reply):
             self._channel.call(
                 pika.spec.Basic.Consume(
-                    queue=request.queue, consumer_tag=request.tag, exclusive=request.exclusive
+                    queue=request.queue, consumer_tag=self._tag, exclusive=request.exclusive
                 ),
                 pika.spec.Basic.ConsumeOk,
                 lambda _answer: self._started(reply),
@@ -146,7 +149,7 @@ class PikaSubscription:
     def _cancel(self, reply: Reply[None], cancelled: Callable[[], None]) -> None:
         self._settlements.flush()
         self._channel.call(
-            pika.spec.Basic.Cancel(consumer_tag=self._request.tag),
+            pika.spec.Basic.Cancel(consumer_tag=self._tag),
             pika.spec.Basic.CancelOk,
             lambda _answer: cancelled() if self._goes_on(reply) else None,
         )
