@@ -6,10 +6,11 @@ rung whose queue is not bound when it expires would drop its messages.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from acemq_amqp.core.ports import Deadline, Link, Work
-from acemq_amqp.errors import BrokerError
+from acemq_amqp.errors import BrokerError, ConnectionLost
 from acemq_amqp.topology import (
     BindingDeclaration,
     Declaration,
@@ -89,6 +90,24 @@ async def declare_all(link: Link, steps: tuple[Declaration, ...], deadline: Dead
     """Declares in order; the first failure is raised."""
     for step in steps:
         await link.declare(step, deadline)
+
+
+async def declare_each(
+    link: Link, steps: Iterable[Declaration], deadline: Deadline
+) -> list[tuple[Declaration, BrokerError]]:
+    """Declares in order whatever can be declared, and gives what could not be, and why.
+
+    :raises ConnectionLost: the link is gone
+    """
+    failed: list[tuple[Declaration, BrokerError]] = []
+    for step in steps:
+        try:
+            await link.declare(step, deadline)
+        except ConnectionLost:
+            raise
+        except BrokerError as failure:
+            failed.append((step, failure))
+    return failed
 
 
 async def differences(link: Link, topology: Topology, deadline: Deadline) -> list[Difference]:

@@ -16,8 +16,9 @@ from typing import Any
 from acemq_amqp.ack import Handler
 from acemq_amqp.codec import Codec
 from acemq_amqp.core import checks
-from acemq_amqp.core.catalogue import Catalogue, Difference, declare_all, differences
-from acemq_amqp.core.consumer import Consumer, ConsumerSpec
+from acemq_amqp.core.attachment import ConsumerSpec
+from acemq_amqp.core.catalogue import Catalogue, Difference, declare_all, declare_each, differences
+from acemq_amqp.core.consumer import Consumer
 from acemq_amqp.core.health import HealthReport, HealthStatus
 from acemq_amqp.core.keeper import Keeper
 from acemq_amqp.core.observer import Observing
@@ -421,7 +422,8 @@ class Connection:
     # ------------------------------------------------------------ inside
 
     async def _restore(self, link: Link) -> None:
-        await declare_all(link, self._catalogue.plan(), self._deadline())
+        failed = await declare_each(link, self._catalogue.plan(), self._deadline())
+        self._keeper.declare_later(link, failed)
 
     def _opened(self, link: Link) -> None:
         self._keeper.link_opened(link)

@@ -9,19 +9,19 @@ after a lost connection or a cancel by the broker.
 from __future__ import annotations
 
 import contextvars
+import functools
 import logging
-from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Protocol
 
 from acemq_amqp.ack import Ack, AckKind
-from acemq_amqp.codec import Codec
+from acemq_amqp.core.attachment import Attachment, ConsumerSpec
 from acemq_amqp.core.handling import Handling, same_message
+from acemq_amqp.core.isolation import Isolation
 from acemq_amqp.core.observer import Observing
-from acemq_amqp.core.poison import poison_hop, suspected
+from acemq_amqp.core.poison import must_be_alone, poison_hop, put_back, suspected
 from acemq_amqp.core.ports import (
     Arrival,
     Call,
@@ -29,55 +29,22 @@ from acemq_amqp.core.ports import (
     Link,
     Subscription,
     SubscriptionEvents,
-    SubscriptionRequest,
     Work,
 )
 from acemq_amqp.core.settlement import Hop, settlement_of
 from acemq_amqp.core.settling import Settler
 from acemq_amqp.durations import Duration, seconds
-from acemq_amqp.errors import BrokerError, NotFound
+from acemq_amqp.errors import BrokerError
 from acemq_amqp.message import Message
-from acemq_amqp.retry import RetryPolicy
-from acemq_amqp.topology import failure_topology, rung_topology
 
 #: A redelivery waits so long before it looks again whether the first has ended; seconds.
 _LOOK_AGAIN = 0.5
-#: Opening to the whole prefetch takes three round trips; seconds.
-_OPENING = 10.0
 log = logging.getLogger("acemq_amqp")
 
-#: A stop past its deadline still gets so long to close its channels; seconds.
-_GRACE = 0.5
-_OFFSET = "x-stream-offset"
 #: The consumer whose handler is running here: closing it from inside only starts the stop.
 _HANDLING: contextvars.ContextVar[Consumer | None] = contextvars.ContextVar(
     "acemq_handling", default=None
 )
-
-
-@dataclass(frozen=True, slots=True)
-class ConsumerSpec:
-    """What to consume and how; checked where it is built, see :mod:`acemq_amqp.core.checks`."""
-
-    queue: str
-    codec: Codec
-    policy: RetryPolicy
-    prefetch: int
-    concurrency: int = 1
-    tag: str = ""
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-    declare: bool = True
-    single_active: bool = False
-    max_deliveries: int = 10
-    spill: bool = True
-
-    @property
-    def may_probe(self) -> bool:
-        """Whether it may start with a prefetch of 1 and consume again with its own.
-
-        Not where a second consume would lose a place in line (single active) or messages (streams).
-        """
-        return self.prefetch > 1 and not self.single_active and _OFFSET not in self.arguments
 
 
 class ConsumerWatch(Protocol):
@@ -94,6 +61,9 @@ class ConsumerWatch(Protocol):
 
     def retired(self, subscription: Subscription) -> None:
         """Another has taken its place; to be closed once its deliveries are settled."""
+
+    def detached(self, consumer: Consumer) -> None:
+        """It wants to be attached anew."""
 
 
 class Consumer:
@@ -123,12 +93,17 @@ class Consumer:
             work.spawn(self._serve(), f"acemq-{spec.queue}-{number}")
             for number in range(1, spec.concurrency + 1)
         ]
-        self._subscription: Subscription | None = None
-        #: the one before, while its last delivery is not settled
-        self._retired: Subscription | None = None
-        self._link: Link | None = None
-        self._attached = work.event()
-        self._probing = False
+        events = SubscriptionEvents(arrived=self._inbox.put, ended=self._ended)
+        self._attachment = Attachment(spec, work, events, watch.retired)
+        self._isolation = Isolation(
+            work,
+            self._attachment,
+            name=spec.queue,
+            engaged=self._engaged,
+            put_back=self._put_back,
+            again=self._inbox.put,
+            detached=lambda: watch.detached(self),
+        )
         self._closing = False
         self._hurried = False
         #: whether its stop ended in time
@@ -136,6 +111,8 @@ class Consumer:
         self._busy: set[Arrival] = set()
         self._held: set[Arrival] = set()
         self._moving: set[Arrival] = set()
+        #: redeliveries that wait for the end of the first delivery of their message
+        self._twins: set[Arrival] = set()
         self._watch = watch
         self.error: BrokerError | None = None
 
@@ -158,8 +135,7 @@ class Consumer:
     @property
     def running(self) -> bool:
         """Whether the broker has confirmed it and delivers to it now."""
-        subscription = self._subscription
-        return not self._closing and subscription is not None and subscription.live
+        return not self._closing and self._attachment.live
 
     @property
     def in_flight(self) -> int:
@@ -213,42 +189,11 @@ class Consumer:
 
         :raises NotFound: the queue is not there
         """
-        if await link.look_up_queue(self.queue, deadline) is None:
-            raise NotFound(
-                f"acemq: there is no queue {self.queue!r} to consume from; declare it first, "
-                "for example with connection.declare(Topology().queue(...))",
-                code=404,
-            )
-        await self._declare(link, deadline)
-        self._probing = self._spec.may_probe
-        self._attached.clear()
-        await self._subscribe(link, 1 if self._probing else self._spec.prefetch, deadline)
-        self._attached.set()
-
-    async def _subscribe(self, link: Link, prefetch: int, deadline: Deadline) -> None:
-        before = self._subscription
-        self._link = link
-        request = SubscriptionRequest(self.queue, self._spec.tag, prefetch, self._spec.arguments)
-        events = SubscriptionEvents(arrived=self._inbox.put, ended=self._ended)
-        self._subscription = await link.subscribe(request, events, deadline)
-        if before is not None and before.live:
-            self._retired = before
-            self._watch.retired(before)
-
-    async def _declare(self, link: Link, deadline: Deadline) -> None:
-        if self._spec.declare:
-            for step in failure_topology(self.queue, self._spec.policy).plan():
-                await link.declare(step, deadline)
+        await self._attachment.attach(link, deadline)
 
     async def declare_target(self, link: Link, hop: Hop, deadline: Deadline) -> None:
         """Declares where a hop goes: a rung, or again what was found missing."""
-        if not self._spec.declare:
-            return
-        if hop.rung is None:
-            await self._declare(link, deadline)
-            return
-        for step in rung_topology(self.queue, hop.rung).plan():
-            await link.declare(step, deadline)
+        await self._attachment.declare_target(link, hop, deadline)
 
     def _ended(self, error: BrokerError) -> None:
         if not self._closing:
@@ -269,15 +214,17 @@ class Consumer:
             try:
                 await self._handle(arrival)
             except Exception:
-                # Not settled, so not lost: its channel's end gives it back.
                 log.exception("acemq: a delivery of %s could not be settled", self.queue)
+                self._work.later(_LOOK_AGAIN, functools.partial(self._give_back, arrival))
 
-    async def _handle(self, arrival: Arrival) -> None:
-        self._busy.add(arrival)
+    async def _handle(self, taken: Arrival) -> None:
+        arrival = taken
+        self._busy.add(taken)
         try:
             if not await self._admitted(arrival):
                 return
             message, ack = await self._handling.answer(arrival)
+            arrival = self._to_settle(arrival)
             if ack.kind is AckKind.ACCEPT:
                 arrival.settling.ack(arrival.tag)
                 if self._observing.watched:
@@ -290,8 +237,8 @@ class Consumer:
             self._give_back(arrival)
             raise
         finally:
-            self._busy.discard(arrival)
-            if self._closing:
+            self._busy.discard(taken)
+            if self._closing or self._isolation.active:
                 self._look_idle()
 
     async def _admitted(self, arrival: Arrival) -> bool:
@@ -302,47 +249,66 @@ class Consumer:
         if not arrival.settling.live:
             self._counted("stale")
             return False
-        if not self._probing and not arrival.redelivered:
+        if not self._attachment.probing and not suspected(arrival):
             return True
         if arrival.redelivered and self._watch.handled_elsewhere(self, arrival):
-            self._work.later(_LOOK_AGAIN, lambda: self._inbox.put(arrival))
+            self._twins.add(arrival)
+            self._look_again(arrival)
+            if self._attachment.probing:  # it is no poison, and others need not wait for it
+                await self._attachment.open_up(arrival)
             return False
         return await self._examined(arrival)
+
+    def _look_again(self, twin: Arrival) -> None:
+        """Holds a redelivery off for as long as the first delivery of its message is handled."""
+        if twin not in self._twins:
+            return  # settled by the answer to the first
+        if twin.settling.live and self._watch.handled_elsewhere(self, twin):
+            self._work.later(_LOOK_AGAIN, functools.partial(self._look_again, twin))
+            return
+        with suppress(KeyError):
+            self._twins.remove(twin)
+            self._inbox.put(twin)
+
+    def _to_settle(self, arrival: Arrival) -> Arrival:
+        """The delivery that an answer settles: where its own is stale, a later one if there is."""
+        if not arrival.settling.live:
+            for twin in list(self._twins):
+                if twin.settling.live and same_message(arrival, twin):
+                    self._twins.discard(twin)
+                    return twin
+        return arrival
 
     def handles(self, arrival: Arrival) -> bool:
         """Whether an earlier delivery of the same message is still being handled."""
         return any(same_message(arrival, busy) for busy in list(self._busy) if busy is not arrival)
 
     async def _examined(self, arrival: Arrival) -> bool:
-        if suspected(arrival):
-            alone = self._probing or self._spec.prefetch == 1
-            hop = poison_hop(arrival, self.queue, alone=alone, most=self._spec.max_deliveries)
-            if hop is not None:
-                self._move(arrival, Message.received(None, arrival), hop)
-            return hop is None
-        if self._probing:
-            self._probing = False
-            await self._open_up(arrival)
-        return arrival.settling.live
+        probing, spec = self._attachment.probing, self._spec
+        if not suspected(arrival):
+            if probing:
+                await self._attachment.open_up(arrival)
+            return arrival.settling.live
+        alone = probing or spec.prefetch == 1 or arrival is self._isolation.chosen
+        hop = poison_hop(arrival, spec.queue, alone=alone, most=spec.max_deliveries)
+        if hop is not None:
+            self._move(arrival, Message.received(None, arrival), hop)
+            return False
+        if not alone and spec.may_probe and must_be_alone(arrival, spec.max_deliveries):
+            self._isolation.take(arrival)
+            return False
+        return True
 
-    async def _open_up(self, arrival: Arrival) -> None:
-        """Consumes again with its whole prefetch, on a channel of its own.
+    def _engaged(self, stopped: Subscription | None, suspects: int) -> bool:
+        """Whether it has anything in flight besides so many suspects and what it holds."""
+        if self._busy or self._moving:
+            return True
+        if stopped is None or not stopped.live:
+            return False
+        return stopped.unsettled > suspects + len(self._held)
 
-        On the same channel under the same tag RabbitMQ 3.10 mixes up the deliveries of a quorum
-        queue and closes the connection (541). A stream is left alone: it would skip messages.
-        """
-        limit = self._work.clock.monotonic() + _OPENING
-        await self._attached.wait(limit)  # a delivery may come before the broker's consent does
-        probe, link = self._subscription, self._link
-        if probe is None or link is None or _OFFSET in arrival.properties.headers.values():
-            return
-        try:
-            await probe.cancel(limit)
-            await self._subscribe(link, self._spec.prefetch, limit)
-        except BrokerError as failure:
-            self._subscription = None
-            self._watch.retired(probe)
-            self._ended(failure)
+    def _put_back(self, arrival: Arrival) -> None:
+        self._move(arrival, Message.received(None, arrival), put_back(arrival, self.queue))
 
     # ------------------------------------------------------------ settling
 
@@ -378,7 +344,7 @@ class Consumer:
         """The settler is done with a delivery."""
         self._moving.discard(arrival)
         self._counted(result)
-        if self._closing:
+        if self._closing or self._isolation.active:
             self._look_idle()
 
     def _counted(self, outcome: str) -> None:
@@ -393,7 +359,8 @@ class Consumer:
             arrival.settling.requeue(arrival.tag)
 
     def _look_idle(self) -> None:
-        if not self._busy and not self._moving:
+        self._isolation.look()
+        if self._closing and not self._busy and not self._moving:
             self._idle.set()
 
     async def close_by(self, limit: float) -> bool:
@@ -401,40 +368,26 @@ class Consumer:
         if self._closing:
             return await self._gone.wait(limit) and self.in_time
         self._closing = True
-        subscription = self._subscription
-        await self._cancel(subscription, limit)
+        await self._attachment.cancel(limit)
         self._give_back_waiting()
         self._look_idle()
         idle = await self._idle.wait(limit)
         if self._hurried:
             limit = self._work.clock.monotonic()
         self.in_time = await self._end_workers(limit) and idle and not self._hurried
-        await self._end_subscriptions(subscription, limit)
+        await self._attachment.end(limit)
         self._gone.set()
         self._watch.closed(self)
         return self.in_time
 
-    async def _end_subscriptions(self, subscription: Subscription | None, limit: float) -> None:
-        """With their channels go the deliveries that nobody settled: back to the queue."""
-        limit = max(limit, self._work.clock.monotonic() + _GRACE)
-        for each in (self._retired, subscription):
-            if each is not None and each.live:
-                with suppress(BrokerError):
-                    await each.close(limit)
-
     def _give_back_waiting(self) -> None:
-        for arrival in self._inbox.drain():
+        waiting, self._twins = self._twins, set()
+        for arrival in (*self._isolation.end(), *waiting, *self._inbox.drain()):
             self._give_back(arrival)
         for arrival in list(self._held):
             if self.release(arrival):
                 self._moving.discard(arrival)
                 self._give_back(arrival)
-
-    async def _cancel(self, subscription: Subscription | None, limit: float) -> None:
-        # single active: cancelling first would let the successor start before our acks
-        if subscription is not None and not self._spec.single_active:
-            with suppress(BrokerError):
-                await subscription.cancel(limit)
 
     async def _end_workers(self, limit: float) -> bool:
         for _ in self._workers:

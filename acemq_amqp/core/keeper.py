@@ -1,29 +1,46 @@
 """The keeper: brings consumers back after a lost connection or a cancel by the broker.
 
-One loop for a connection. A consumer whose queue is gone is attached again when the
-queue is back; a queue declared here is declared again; and when neither helps in
-time the consumer ends with an error. It never goes quiet.
+One loop for a connection. A queue declared here is declared again, however long that
+takes to succeed; a consumer of another's queue is attached again when the queue is back,
+and ends with an error when it does not come back in time. It never goes quiet.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
-from acemq_amqp.core.catalogue import Catalogue, declare_all
+from acemq_amqp.core.catalogue import Catalogue, declare_all, declare_each
 from acemq_amqp.core.consumer import Consumer
 from acemq_amqp.core.ports import Arrival, Link, Subscription, Task, Work
 from acemq_amqp.core.supervisor import Supervisor, backoff
-from acemq_amqp.errors import BrokerError, ConnectionLost, ConsumerEnded, DeclarationMismatch
+from acemq_amqp.errors import (
+    BrokerError,
+    BrokerTimeout,
+    ConnectionLost,
+    ConsumerEnded,
+    DeclarationMismatch,
+)
+from acemq_amqp.topology import Declaration
 
 log = logging.getLogger("acemq_amqp")
 
-#: A missing queue may come back in this time before its consumer ends.
+#: Another's queue may come back in this time before its consumer ends; seconds.
 _PATIENCE = 30.0
 _ATTACH_TIME = 10.0
 #: How often a replaced channel is asked whether its last delivery is settled; seconds.
 _LOOK_AGAIN = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Debt:
+    """What is to be declared on a link as soon as that can be done."""
+
+    link: Link
+    steps: Sequence[Declaration]
+    tries: int
 
 
 class Keeper:
@@ -56,8 +73,7 @@ class Keeper:
             await consumer.close(0.0)
             raise
         self.consumers.append(consumer)
-        if self._task is None:
-            self._task = self._work.spawn(self._run(), "acemq-keeper")
+        self._start()
         if not consumer.running:  # its link was lost before the list knew it
             self._inbox.put(consumer)
 
@@ -85,6 +101,7 @@ class Keeper:
         """A consumer has stopped for good."""
         if consumer in self.consumers:
             self.consumers.remove(consumer)
+        self._tries.pop(consumer, None)
         if consumer.error is not None:
             self._gave_up(consumer.error)
 
@@ -97,14 +114,58 @@ class Keeper:
         """A subscription that another has replaced: its channel ends when it is settled."""
         self._inbox.put(subscription)
 
+    def detached(self, consumer: Consumer) -> None:
+        """A consumer wants to be attached anew."""
+        self._inbox.put(consumer)
+
+    def declare_later(
+        self, link: Link, failed: Sequence[tuple[Declaration, BrokerError]], tries: int = 0
+    ) -> None:
+        """Declares on this link what could not be declared at once, and tries until it can.
+
+        An exclusive queue is locked until the broker has noticed that its last connection is gone.
+        """
+        steps: list[Declaration] = []
+        for step, failure in failed:
+            if isinstance(failure, DeclarationMismatch):
+                log.error("acemq: %s could not be restored: %s", step, failure)
+                continue
+            if not tries:
+                log.warning("acemq: %s could not be restored, trying again: %s", step, failure)
+            steps.append(step)
+        if steps:
+            debt = _Debt(link, steps, tries + 1)
+            self._start()
+            self._work.later(backoff(tries), lambda: self._inbox.put(debt))
+
     # ------------------------------------------------------------ the loop
+
+    def _start(self) -> None:
+        if self._task is None:
+            self._task = self._work.spawn(self._run(), "acemq-keeper")
 
     async def _run(self) -> None:
         while (item := await self._inbox.get()) is not None:
-            if isinstance(item, Consumer):
-                await self._revive(item)
-            else:
-                await self._clear_away(item)
+            try:
+                await self._see_to(item)
+            except Exception:  # a fault in one of them must not end the others
+                log.exception("acemq: the keeper could not see to %r", item)
+
+    async def _see_to(self, item: Consumer | Subscription | _Debt) -> None:
+        if isinstance(item, Consumer):
+            await self._revive(item)
+        elif isinstance(item, _Debt):
+            await self._declare(item)
+        else:
+            await self._clear_away(item)
+
+    async def _declare(self, debt: _Debt) -> None:
+        if debt.link is not self._control.link:
+            return  # the next link got all of it
+        deadline = self._work.clock.monotonic() + _ATTACH_TIME
+        with suppress(ConnectionLost):
+            failed = await declare_each(debt.link, debt.steps, deadline)
+            self.declare_later(debt.link, failed, debt.tries)
 
     async def _clear_away(self, subscription: Subscription) -> None:
         if not subscription.live:
@@ -136,9 +197,15 @@ class Keeper:
     def _later(self, consumer: Consumer, failure: BrokerError) -> None:
         now = self._work.clock.monotonic()
         tries, since = self._tries.get(consumer, (0, now))
-        if now - since > _PATIENCE and not isinstance(failure, ConnectionLost):
+        owned = bool(self._catalogue.plan_for(consumer.queue))
+        may_pass = owned or isinstance(failure, (ConnectionLost, BrokerTimeout))
+        if now - since > _PATIENCE and not may_pass:
             self._end(consumer, failure)
             return
+        if not tries:
+            log.warning(
+                "acemq: the consumer of %s waits, trying again: %s", consumer.queue, failure
+            )
         self._tries[consumer] = (tries + 1, since)
         self._work.later(backoff(tries), lambda: self._inbox.put(consumer))
 

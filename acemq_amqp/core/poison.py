@@ -3,7 +3,8 @@
 A quorum queue counts deliveries itself; the count is believed only on a redelivery,
 since a republished one would be believed too. A classic queue counts nothing, so a
 redelivered message is first put back with a count of ours. A message is parked only
-if it was alone in flight: neighbours carry the poison's count without its guilt.
+if it was alone in flight: neighbours carry the poison's count without its guilt. So
+who has ended without an answer twice is handled alone from then on.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from acemq_amqp.core.settlement import Hop
 from acemq_amqp.naming import parked_queue
 
 _BROKER_COUNT = "x-delivery-count"
+#: So many deliveries without an answer may be an accident.
+_PATIENCE = 2
 
 
 def suspected(arrival: Arrival) -> bool:
@@ -27,16 +30,38 @@ def poison_hop(arrival: Arrival, queue: str, *, alone: bool, most: int) -> Hop |
     :param alone: nothing else of this consumer was in flight
     :param most: deliveries without an answer at most
     """
-    counted = _number(arrival, headers.DELIVERIES)
-    by_broker = _BROKER_COUNT in arrival.properties.headers.values()
-    deliveries = counted
-    if arrival.redelivered:
-        deliveries = _number(arrival, _BROKER_COUNT) if by_broker else counted + 1
+    deliveries = deliveries_of(arrival)
     if deliveries >= most and alone:
         return _parked(queue, deliveries)
-    if arrival.redelivered and not by_broker:
-        return Hop(queue, "retried", {headers.DELIVERIES: deliveries})
+    if arrival.redelivered and not _counted_by_broker(arrival):
+        return put_back(arrival, queue)
     return None
+
+
+def must_be_alone(arrival: Arrival, most: int) -> bool:
+    """Whether it may only be handled with nothing else in flight.
+
+    Not at the first redelivery, which most often is a connection that was lost; in time before
+    ``most`` deliveries, so that the last of them is one that it had alone.
+    """
+    return deliveries_of(arrival) >= max(1, min(_PATIENCE, most - 1))
+
+
+def put_back(arrival: Arrival, queue: str) -> Hop:
+    """Behind the others of its queue, with its count."""
+    return Hop(queue, "retried", {headers.DELIVERIES: deliveries_of(arrival)})
+
+
+def deliveries_of(arrival: Arrival) -> int:
+    """How many deliveries of it ended without an answer, as far as anybody counted."""
+    counted = _number(arrival, headers.DELIVERIES)
+    if not arrival.redelivered:
+        return counted
+    return counted + (_number(arrival, _BROKER_COUNT) if _counted_by_broker(arrival) else 1)
+
+
+def _counted_by_broker(arrival: Arrival) -> bool:
+    return _BROKER_COUNT in arrival.properties.headers.values()
 
 
 def _parked(queue: str, deliveries: int) -> Hop:

@@ -281,7 +281,10 @@ class Subscription(Settling, Protocol):
         """Deliveries that came and are not settled yet."""
 
     async def cancel(self, deadline: Deadline) -> None:
-        """Asks for no more deliveries. Those that came can still be settled."""
+        """Asks for no more deliveries. Those that came can still be settled.
+
+        What was settled before is with the broker when it returns; so it may be asked again.
+        """
 
     async def close(self, deadline: Deadline) -> None:
         """Writes the settlements that wait, then closes the channel, without cancelling first."""

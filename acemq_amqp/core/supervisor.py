@@ -33,6 +33,8 @@ log = logging.getLogger("acemq_amqp")
 
 _FIRST_WAIT = 0.1
 _LONGEST_WAIT = 5.0
+#: A broker that takes connections and ends them at once is asked about once a second.
+_GENTLY = 3
 #: One attempt may take this long, so that the next address gets its turn.
 _ATTEMPT = 10.0
 #: What trying again cannot help. Told at once where somebody waits for the first connection.
@@ -205,7 +207,7 @@ class Supervisor:
         short = clock.monotonic() - self._opened_at < _LONGEST_WAIT
         self._short_lived = self._short_lived + 1 if short else 0
         if self._short_lived > 1:
-            wait = backoff(self._short_lived - 2)
+            wait = backoff(min(self._short_lived - 2, _GENTLY))
             if await self._closing.wait(clock.monotonic() + wait):
                 raise ConnectionLost(f"acemq: the {self._name} connection is closed")
 

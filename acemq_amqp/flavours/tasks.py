@@ -28,7 +28,7 @@ R = TypeVar("R")
 log = logging.getLogger("acemq_amqp")
 
 #: Items of one :meth:`TaskWork.each` under way at once.
-_AT_ONCE = 8
+_AT_ONCE = 1
 
 
 class LoopClock:

@@ -181,9 +181,10 @@ class ConsumerGroup:
             members = self._members
             started = await self._started(recipe, range(len(members) + 1, size + 1), self._prefetch)
             await self._become([*members[:size], *started], started)
-            await self._all_closed(members[size:])
         finally:
             self._turn.put(None)
+        # in nobody's way: their handlers may be scaling too
+        await self._all_closed(members[size:])
 
     async def set_prefetch(self, prefetch: int) -> None:
         """Gives each another prefetch while messages go on: its successor starts, then it closes.
@@ -200,9 +201,9 @@ class ConsumerGroup:
             started = await self._started(recipe, [each.number for each in before], prefetch)
             await self._become(started, started)
             self._prefetch = prefetch
-            await self._all_closed(before)
         finally:
             self._turn.put(None)
+        await self._all_closed(before)
 
     async def _started(
         self, recipe: _Recipe, numbers: Iterable[int], prefetch: int | None
@@ -252,12 +253,12 @@ class ConsumerGroup:
         """
         leaving = self._left()
         if self._recipe is None:
-            return await self._all_closed(leaving, timeout)
+            return _in_time(await self._closings(leaving, timeout))
         work = self._recipe.work
         if any(member.consumer.handling_here for member in leaving):
-            work.spawn(self._all_closed(leaving, timeout), f"acemq-{self._queue}-group-closing")
+            work.spawn(self._closings(leaving, timeout), f"acemq-{self._queue}-group-closing")
             return False
-        return await work.finish(self._all_closed(leaving, timeout))
+        return _in_time(await work.finish(self._closings(leaving, timeout)))
 
     def _left(self) -> list[_Member]:
         with self._lock:
@@ -265,12 +266,15 @@ class ConsumerGroup:
             leaving, self._members = self._members, []
             return leaving
 
-    async def _all_closed(
-        self, members: Sequence[_Member], timeout: Duration | None = None
-    ) -> bool:
-        results = [_Closing(member) for member in members]
+    async def _all_closed(self, members: Sequence[_Member]) -> None:
+        _in_time(await self._closings(members, None))
+
+    async def _closings(
+        self, members: Sequence[_Member], timeout: Duration | None
+    ) -> list[_Closing]:
+        closings = [_Closing(member) for member in members]
         tasks = []
-        for closing in results:
+        for closing in closings:
             if self._recipe is None or closing.member.consumer.handling_here:
                 await closing.run(timeout)
             else:
@@ -278,10 +282,7 @@ class ConsumerGroup:
                 tasks.append(self._recipe.work.spawn(closing.run(timeout), name))
         for task in tasks:
             await task.join()
-        for closing in results:
-            if closing.failure is not None:
-                raise closing.failure
-        return all(closing.in_time for closing in results)
+        return closings
 
     async def __aenter__(self) -> ConsumerGroup:
         return self
@@ -310,3 +311,11 @@ class _Closing:
         except Exception as failure:
             log.warning("acemq: a consumer of %s could not be closed: %s", self.member, failure)
             self.failure = failure
+
+
+def _in_time(closings: Sequence[_Closing]) -> bool:
+    """Whether all ended in time; raises the first failure."""
+    for closing in closings:
+        if closing.failure is not None:
+            raise closing.failure
+    return all(closing.in_time for closing in closings)

@@ -8,6 +8,7 @@ at any step, the effect is there once: before the commit nothing is, after it a 
 from __future__ import annotations
 
 import functools
+import inspect
 import logging
 from collections.abc import Callable
 from importlib import import_module
@@ -59,10 +60,14 @@ def transactional(
     ``in_progress_delay``, and so does every one while the database cannot be reached; no attempt is
     counted. A plain handler's connection is opened, used and closed in the thread that it runs in.
 
+    ``close()`` of what comes back lets go of the pool that an address stands for.
+
     On SQLite the write lock is held while the handler runs: one message is handled at a time.
 
     :param connect: ``postgresql://...`` or ``sqlite:///path``; or for a plain handler what gives a
-        PEP 249 connection, for an ``async def`` one what gives psycopg's AsyncConnection
+        PEP 249 connection, for an ``async def`` one what opens, or lends, psycopg's
+        AsyncConnection, such as ``AsyncConnectionPool.connection``; an address opens one for
+        each message
     :param key: what identifies a message; its envelope's id by default
     :param lease: how long a session of PostgreSQL may be idle in its transaction
     :param retention: how long a handled message is remembered
@@ -72,7 +77,7 @@ def transactional(
     :raises ConfigurationError: a plain handler with an asynchronous ``connect``, or the reverse
     """
     asynchronous = is_coroutine_function(checked_callable(handler))
-    if callable(connect) and is_coroutine_function(connect) is not asynchronous:
+    if callable(connect) and _opens_awaited(connect) is not asynchronous:
         raise _ill_matched(asynchronous)
     if key is not None and is_coroutine_function(key):
         raise ConfigurationError("acemq: the key of a transactional handler is a plain function")
@@ -84,7 +89,9 @@ def transactional(
     identity = _identity(key, scope)
     later = in_progress(in_progress_delay)
     wrap = _awaiting if asynchronous else _blocking
-    return wrap(opened, handler, identity, later)
+    wrapped = wrap(opened, handler, identity, later)
+    wrapped.close = opened.close  # type: ignore[attr-defined]
+    return wrapped
 
 
 def _blocking(
@@ -155,6 +162,13 @@ def _put_back(key: str, failure: AceMQError, later: Ack) -> Ack:
     # A commit that was cut off may have taken place: the next delivery finds out.
     log.warning("acemq: %r is put back: %s", key, failure)
     return later
+
+
+def _opens_awaited(connect: Callable[..., Any]) -> bool:
+    """Whether it is a coroutine function, or gives an asynchronous context manager."""
+    if is_coroutine_function(connect):
+        return True
+    return inspect.isasyncgenfunction(inspect.unwrap(getattr(connect, "__func__", connect)))
 
 
 def _identity(key: KeyOf | None, scope: str) -> Callable[[Message], str]:

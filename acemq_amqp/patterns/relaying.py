@@ -33,6 +33,7 @@ Chain = Sequence[OutboxRow]
 #: A write is begun only while so much of the lease is left.
 _MARGIN = 1 / 3
 _PURGE_EVERY = 60.0
+_TELL_EVERY = 10.0
 
 
 def chains_of(rows: Iterable[OutboxRow]) -> deque[Chain]:
@@ -99,6 +100,7 @@ class Relaying:
         self._owed: list[OutboxRow] = []
         self._claimed: Sequence[OutboxRow] = ()
         self._purge_at = work.clock.monotonic() + _PURGE_EVERY
+        self._tell_at = 0.0
         self._turn = work.queue()
         self._turn.put(None)
         self._woken = work.event()
@@ -273,9 +275,16 @@ class Relaying:
             )
 
     async def _look_after(self) -> None:
-        if self._work.clock.monotonic() >= self._purge_at:
-            self._purge_at = self._work.clock.monotonic() + _PURGE_EVERY
+        now = self._work.clock.monotonic()
+        if now >= self._purge_at:
+            self._purge_at = now + _PURGE_EVERY
             await self._store.purge()
+        if self._observing.watched and now >= self._tell_at:
+            self._tell_at = now + _TELL_EVERY
+            status = await self._store.status()
+            self._observing.gauge("acemq.outbox.waiting", {}, status.waiting)
+            self._observing.gauge("acemq.outbox.set.aside", {}, status.set_aside)
+            self._observing.gauge("acemq.outbox.oldest", {}, status.lag)
 
     def _count(self, row: OutboxRow, outcome: str) -> None:
         if self._observing.watched:

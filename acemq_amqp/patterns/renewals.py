@@ -1,8 +1,8 @@
 """Leases that are kept while their handlers run.
 
 One worker for all the claims of a wrapper: a task, or a thread that drives the same coroutine. It
-starts with the first claim, looks every sixth of a lease, renews what was not renewed for a third
-of one, and ends when it finds nothing held.
+starts with the first claim, looks about once a second, renews what was not renewed for a third of a
+lease, and ends when it finds nothing held.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ log = logging.getLogger("acemq_amqp")
 
 Renew = Callable[[str, str], Awaitable[bool]]
 
-_LOOKS: Final = 6
 _RENEWALS: Final = 3
+_LOOKS: Final = 6
+_LONGEST_PAUSE: Final = 1.0
 
 
 class Held:
@@ -66,7 +67,7 @@ class _Renewals:
     async def _keep(self) -> None:
         with driving(not isinstance(self._work, TaskWork)):
             while self._anything():
-                await self._work.clock.sleep(self._lease / _LOOKS)
+                await self._work.clock.sleep(min(self._lease / _LOOKS, _LONGEST_PAUSE))
                 now = self._work.clock.monotonic()
                 for held in [each for each in tuple(self._held) if each.due <= now]:
                     await self._keep_one(held, now)

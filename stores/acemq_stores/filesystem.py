@@ -168,7 +168,7 @@ class FilesystemClaimCheckStore:
 
     # ------------------------------------------------------------ what is there
 
-    def keys(self) -> Iterator[tuple[str, float]]:
+    def listing(self) -> Iterator[tuple[str, float]]:
         """Every payload: its key, and when it was put (seconds since the epoch).
 
         :raises StoreError: the folder cannot be read

@@ -157,7 +157,7 @@ class S3ClaimCheckStore:
             lambda client: client.delete_object(Bucket=self._bucket, Key=self._prefix + key),
         )
 
-    def keys(self) -> Iterator[tuple[str, float]]:
+    def listing(self) -> Iterator[tuple[str, float]]:
         """Every payload: its key, and when it was put (seconds since the epoch).
 
         :raises StoreError: the server cannot be reached, or refuses

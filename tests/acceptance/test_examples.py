@@ -18,7 +18,7 @@ pytestmark = pytest.mark.server
 _FAR_TOO_LONG = 60
 
 EXAMPLES = sorted(path.name for path in (ROOT / "examples").glob("*.py"))
-TESTED = ("async_service.py", "blocking_script.py")
+TESTED = ("async_service.py", "blocking_script.py", "codec_swap.py")
 
 
 def test_every_example_is_tested_here() -> None:
@@ -84,3 +84,18 @@ def test_the_script_works_its_batch_off_and_ends(amqp_url: str) -> None:
         ]
         assert mq.message_count(queue) == 0
         assert mq.message_count(f"{queue}.dlq") == 0
+
+
+@pytest.mark.parametrize("flavour", ["async", "blocking"])
+def test_a_claim_check_is_taken_on_and_given_up_with_nothing_lost(
+    amqp_url: str, flavour: str
+) -> None:
+    queue = "swap.photos"
+    with broker_without(amqp_url, queue, f"{queue}.dlq", f"{queue}.parked") as mq:
+        ended = run_python(["examples/codec_swap.py", flavour], surroundings(amqp_url))
+        assert (ended.returncode, ended.stderr) == (0, "")
+        *steps, counted, verdict = ended.stdout.splitlines()
+        assert verdict == f"PASS: {flavour}"
+        assert counted.endswith(", 0 lost, 0 dead, 0 parked, 0 left in the queue")
+        assert len(steps) == 9
+        assert mq.message_count(queue) == 0

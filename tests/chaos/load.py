@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 from acemq_amqp import (
-    Connection,
     Consumer,
     HealthReport,
     Message,
@@ -24,6 +23,7 @@ from acemq_amqp import (
     dead_letter_queue,
     parked_queue,
 )
+from acemq_amqp.core.connection import Connection
 from tests.chaos.ledger import Ledger
 from tests.contract import threads
 from tests.contract.flavours import Flavour
@@ -52,23 +52,29 @@ class Load:
 
     async def open(
         self,
-        url: str | list[str],
+        url: Any,
         *,
         quorum: bool | None = None,
         timeout: float = DEADLINE,
         answer: Answer | None = None,
-        consume: dict[str, Any] | None = None,
+        declares: bool = True,
+        consumes: bool = True,
         **options: Any,
-    ) -> Load:
+    ) -> None:
         """Connects, declares the queue, and consumes from it.
 
-        :param answer: what the handler returns for a message, once the ledger knows of it
+        :param answer: what the handler returns for a message; None accepts it
         """
         self._answer = answer or self._answer
         self.mq = await self.flavour.connect(url, timeout=timeout, **options)
-        await self.mq.declare(Topology().queue(self.queue, quorum=quorum))
-        self.consumer = await self.mq.consume(self.queue, self._handle, **(consume or {}))
-        return self
+        if declares:
+            await self.mq.declare(Topology().queue(self.queue, quorum=quorum))
+        if consumes:
+            await self.consume()
+
+    async def consume(self, **options: Any) -> None:
+        """Consumes from the queue, with the options of ``Connection.consume``."""
+        self.consumer = await self.mq.consume(self.queue, self._handle, **options)
 
     def _handle(self, message: Message) -> Any:
         answer = self._answer(message)
@@ -129,9 +135,23 @@ class Load:
             within,
         )
 
+    async def sent(self, count: int) -> None:
+        """So many messages, published at once and confirmed, in the order of their ids."""
+        numbers = [self.ledger.next_id() for _ in range(count)]
+        await self.mq.publisher("", self.queue).send_many(numbers)
+        for number in numbers:
+            self.ledger.confirm(number)
+
     async def sends_hang(self) -> None:
         """Waits until every publisher waits for its message: the fault is felt."""
         await until(lambda: len(self.ledger.untold) >= len(self._sending), "sends that wait")
+
+    async def recovers(self, before: int) -> None:
+        """Waits until a connection was made again more often than that."""
+        await until(lambda: self._has_recovered(before), "a connection made again")
+
+    async def _has_recovered(self, before: int) -> bool:
+        return await self.recoveries() > before
 
     async def recoveries(self) -> int:
         """How often a connection was made again."""

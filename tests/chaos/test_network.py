@@ -61,10 +61,10 @@ async def test_a_blackhole_without_a_word(
     load.start()
     for _ in range(form.repeats):
         await load.flows()
-        before = proxy.accepted
+        tries = proxy.accepted
         proxy.blackhole()
         await until(lambda: not load.consumer.running, "the silence to be noticed")
-        await until(lambda before=before: proxy.accepted > before, "a try that fails")
+        await accepts_more(proxy, tries)
         assert not (await load.mq.health(0.5)).ok
         proxy.resume()
         await load.flows()
@@ -81,7 +81,7 @@ async def test_a_connection_half_open(
         await load.flows()
         before = await load.recoveries()
         proxy.half_open()
-        await until(lambda before=before: _more(load, before), "the silence to be noticed")
+        await load.recovers(before)
         await load.flows()
     await load.finish()
     enter(load.ledger, own_rabbitmq.version)
@@ -129,5 +129,6 @@ async def test_a_broker_that_cannot_be_reached_for_a_while(
     enter(load.ledger, own_rabbitmq.version)
 
 
-async def _more(load: Load, before: int) -> bool:
-    return await load.recoveries() > before
+async def accepts_more(proxy: Proxy, before: int) -> None:
+    """Waits for a try to connect, which fails."""
+    await until(lambda: proxy.accepted > before, "a try to connect")

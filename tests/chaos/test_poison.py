@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from acemq_amqp import Connection, Topology, dead_letter_queue, parked_queue
+from acemq_amqp import Topology, dead_letter_queue, parked_queue
+from acemq_amqp.core.connection import Connection
 from tests.chaos.conftest import Form
 from tests.chaos.ledger import Ledger
 from tests.chaos.load import DEADLINE

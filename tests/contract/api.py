@@ -66,6 +66,17 @@ class Api:
         await self.stand.publish("", queue, Properties(**properties), body, login)
 
 
+async def delivered_in_vain(api: Api, queue: str) -> None:
+    """Takes a message as a process that dies: its connection goes, and there was no answer."""
+    dying = await api.connect()
+
+    async def pulled() -> Delivery | None:
+        return await dying.pull(queue)
+
+    await until(pulled, f"a message in {queue}")
+    await dying.close()
+
+
 async def arrived(mq: Connection, queue: str) -> Delivery:
     """Waits for a message in a queue, and takes it off."""
 

@@ -14,7 +14,7 @@ from acemq_amqp import (
     retry,
     retry_queue,
 )
-from tests.contract.api import Api, arrived, holds
+from tests.contract.api import Api, arrived, delivered_in_vain, holds
 from tests.contract.seen import Seen, answering, by_payload
 from tests.contract.waiting import until
 
@@ -139,7 +139,7 @@ async def test_a_message_that_killed_its_consumers_is_parked_from_a_quorum_queue
     queue = await api.queue(mq)
     id_ = (await mq.publisher("", queue).send("poison")).message_id
     for _ in range(3):
-        await _delivered_in_vain(api, queue)
+        await delivered_in_vain(api, queue)
     seen = Seen()
     await mq.consume(queue, seen, max_deliveries=3)
     aside = await arrived(mq, parked_queue(queue))
@@ -154,7 +154,7 @@ async def test_a_message_that_killed_its_consumers_is_parked_from_a_classic_queu
     mq = await api.connect()
     queue = await api.queue(mq, quorum=False)
     await mq.publisher("", queue).send("poison")
-    await _delivered_in_vain(api, queue)
+    await delivered_in_vain(api, queue)
     seen = Seen()
     await mq.consume(queue, seen, max_deliveries=1)
     aside = await arrived(mq, parked_queue(queue))
@@ -167,20 +167,9 @@ async def test_a_message_delivered_in_vain_once_is_handled_as_new(api: Api) -> N
     for quorum in (True, False):
         queue = await api.queue(mq, f"quorum-{quorum}", quorum=quorum)
         await mq.publisher("", queue).send("order")
-        await _delivered_in_vain(api, queue)
+        await delivered_in_vain(api, queue)
         seen = Seen()
         await mq.consume(queue, seen)
         message = await seen.first()
         assert message.envelope.attempt == 1
         assert (message.exchange, message.routing_key) == ("", queue)
-
-
-async def _delivered_in_vain(api: Api, queue: str) -> None:
-    """As a process that dies: its connection goes, and the delivery was never answered."""
-    dying = await api.connect()
-
-    async def pulled() -> Any:
-        return await dying.pull(queue)
-
-    await until(pulled, f"a message in {queue}")
-    await dying.close()

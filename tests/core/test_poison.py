@@ -6,16 +6,12 @@ from typing import Any
 
 import pytest
 
-from acemq_amqp.core.poison import poison_hop, suspected
+from acemq_amqp.core.poison import must_be_alone, poison_hop, put_back, suspected
 from acemq_amqp.core.settlement import Hop
 from tests.core.arrivals import arrival
 
 OURS, THEIRS = "x-acemq-deliveries", "x-delivery-count"
 HANDLE = None
-
-
-def put_back(count: int) -> dict[str, int]:
-    return {OURS: count}
 
 
 @pytest.mark.parametrize(
@@ -51,6 +47,9 @@ _TABLE: list[tuple[dict[str, Any], bool, bool, Any]] = [
     ({OURS: 2}, True, False, 3),
     ({OURS: 3}, False, True, "parked"),
     ({OURS: 3}, False, False, HANDLE),
+    # put back by hand on a quorum queue, which then counts from nothing
+    ({OURS: 2, THEIRS: 1}, True, True, "parked"),
+    ({OURS: 1, THEIRS: 1}, True, True, HANDLE),
     # what somebody else wrote there
     ({OURS: "many"}, True, True, 1),
     ({THEIRS: "three"}, True, True, HANDLE),
@@ -67,9 +66,33 @@ def test_what_is_done(headers: dict[str, Any], redelivered: bool, alone: bool, w
         assert "never answered" in hop.put["x-acemq-error"]
     else:
         assert hop is not None
-        assert (hop.target, dict(hop.put)) == ("q", put_back(wanted))
+        assert (hop.target, dict(hop.put)) == ("q", {OURS: wanted})
 
 
 def test_a_put_back_is_no_attempt() -> None:
     hop = poison_hop(arrival({}, redelivered=True), "q", alone=True, most=3)
     assert isinstance(hop, Hop) and "x-acemq-attempt" not in hop.put
+
+
+@pytest.mark.parametrize(
+    ("deliveries", "most", "alone"),
+    [
+        (0, 10, False),
+        (1, 10, False),  # most often a connection that was lost
+        (2, 10, True),
+        (9, 10, True),
+        (1, 2, True),  # or its last delivery would not be one that it had alone
+        (0, 1, False),
+        (1, 1, True),
+    ],
+)
+def test_who_must_be_alone(deliveries: int, most: int, alone: bool) -> None:
+    assert must_be_alone(arrival({OURS: deliveries}, redelivered=False), most) is alone
+    if deliveries:
+        counted = arrival({THEIRS: deliveries}, redelivered=True)
+        assert must_be_alone(counted, most) is alone
+
+
+def test_a_suspect_that_is_put_back_keeps_its_count() -> None:
+    hop = put_back(arrival({OURS: 2, THEIRS: 3}, redelivered=True), "q")
+    assert (hop.target, dict(hop.put)) == ("q", {OURS: 5})

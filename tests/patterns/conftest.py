@@ -19,6 +19,7 @@ from tests.contract.conftest import (  # noqa: F401 - fixtures
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A case that hangs fails, and the rest of the suite runs."""
     for item in items:
-        if isinstance(item, pytest.Function) and item.path.parent == Path(__file__).parent:
-            if inspect.iscoroutinefunction(item.obj):
-                item.obj = _bounded(item.obj)
+        if not isinstance(item, pytest.Function) or item.path.parent != Path(__file__).parent:
+            continue
+        if inspect.iscoroutinefunction(item.obj):
+            item.obj = _bounded(item.obj)

@@ -80,13 +80,12 @@ async def test_options_reach_every_consumer(api: Api) -> None:
 @pytest.mark.parametrize("size", [0, -1, 1.5, True, "2"])
 async def test_a_size_that_is_none_is_refused(api: Api, size: Any) -> None:
     mq = await api.connect()
-    with pytest.raises(ValueError, match="^acemq: the size of a consumer group is a whole number"):
+    with pytest.raises(ValueError, match=r"^acemq: the size of a consumer group is a whole number"):
         await start_group(api, mq, await api.queue(mq), size, Seen())
     assert mq.consumers == ()
 
 
 async def test_where_one_cannot_start_none_is_left(api: Api) -> None:
-    """The third is refused: the broker calls a second consumer of one exclusive tag a fault."""
     mq = await api.connect()
     queue = await api.queue(mq)
     with pytest.raises(ConfigurationError, match="a prefetch of at least 5"):
@@ -109,11 +108,6 @@ class Refusing:
             raise BrokerError("acemq: the broker refuses any more")
         self.left -= 1
         return cast(Consumer, await self._mq.consume(*args, **options))
-
-
-def core_of(mq: Any) -> Any:
-    """The connection that both flavours stand on."""
-    return getattr(mq, "_inner", mq)._core if hasattr(mq, "_inner") else mq
 
 
 async def test_where_the_third_is_refused_the_first_two_are_closed(api: Api) -> None:
@@ -270,7 +264,8 @@ async def test_leaving_the_block_closes_it(api: Api) -> None:
     mq = await api.connect()
     async with await start_group(api, mq, await api.queue(mq), 3, Seen()) as group:
         assert len(mq.consumers) == 3
-    assert (group.closed, mq.consumers) == (True, ())
+    assert group.closed
+    assert len(mq.consumers) == 0
 
 
 async def test_closing_from_inside_a_handler_starts_the_stop(api: Api) -> None:
@@ -309,8 +304,8 @@ async def test_a_close_while_it_is_scaled_leaves_nothing(api: Api) -> None:
     scaling = asyncio.ensure_future(group.scale_to(20))
     await until(lambda: len(mq.consumers) > 2, "the scaling begun")
     await group.close()
-    with pytest.raises(ConfigurationError, match="is closed"):
-        await scaling
+    (scaled,) = await asyncio.gather(scaling, return_exceptions=True)
+    assert scaled is None or "is closed" in str(scaled)  # it may have been through already
     assert mq.consumers == ()
 
 
@@ -371,7 +366,9 @@ def test_the_blocking_group_is_the_twin_of_the_async_one() -> None:
     ours, theirs = members(ConsumerGroup), members(BlockingGroup)
     assert ours.keys() == theirs.keys()
     for name in ("start", "scale_to", "set_prefetch", "close"):
-        mine, its = (inspect.signature(getattr(kind, name)) for kind in (ConsumerGroup, BlockingGroup))
+        mine, its = (
+            inspect.signature(getattr(kind, name)) for kind in (ConsumerGroup, BlockingGroup)
+        )
         assert [(each.name, each.default) for each in mine.parameters.values()] == [
             (each.name, each.default) for each in its.parameters.values()
         ]

@@ -46,6 +46,11 @@ class Passage:
         self.swallow()
         reset(self._ends[1])
 
+    def orphan(self) -> None:
+        """Resets the client's end; the broker is not told."""
+        self.swallow()
+        reset(self._ends[0])
+
     def cut(self) -> None:
         """Resets both ends."""
         self.swallow()

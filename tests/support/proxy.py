@@ -65,6 +65,11 @@ class Proxy:
         for passage in self._passages():
             passage.half_open()
 
+    def orphan(self) -> None:
+        """Resets the client's end of every open connection; the broker is not told."""
+        for passage in self._passages():
+            passage.orphan()
+
     def refuse(self) -> None:
         """Refuses new connections; open ones go on."""
         listener, self._listener = self._listener, None

@@ -1,4 +1,4 @@
-"""S3 servers for tests: moto's, which keeps objects, and one that gives the answers it is told to."""
+"""S3 servers for tests: moto's, which keeps objects, and one that answers as it is told to."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class TellingServer:
             def do_GET(self) -> None:
                 told._answer(self)
 
-            do_HEAD = do_PUT = do_DELETE = do_POST = do_GET  # noqa: N815
+            do_HEAD = do_PUT = do_DELETE = do_POST = do_GET
 
             def log_message(self, *_: object) -> None:
                 pass

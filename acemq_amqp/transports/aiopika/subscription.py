@@ -53,6 +53,7 @@ class ChannelSubscription(SettlingChannel):
     async def cancel(self, deadline: Deadline) -> None:
         """Asks for no more deliveries; those that came can still be settled."""
         if self._live:
+            self.flush()
             await self._stop_deliveries(deadline)
 
     async def close(self, deadline: Deadline) -> None:

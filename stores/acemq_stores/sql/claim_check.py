@@ -90,7 +90,7 @@ class SqlClaimCheckStore:
         checked_key(key)
         self._run(lambda session: session.change(sql.DELETE_PAYLOAD, key=key), Access.ONE)
 
-    def keys(self) -> Iterator[tuple[str, float]]:
+    def listing(self) -> Iterator[tuple[str, float]]:
         """Every payload: its key, and when it was put (seconds since the epoch, by the database).
 
         :raises StoreError: the database failed, or is not there

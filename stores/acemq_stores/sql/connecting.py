@@ -48,17 +48,25 @@ class Database:
     :param table: which ``{table}`` stands for
     :param dialect: for connections of a driver that is not known
     :param width: pieces of work at once
+    :param kept: connections of a callable that are kept for their next use
     :raises ConfigurationError: an address that names no database that can be shared
     """
 
     def __init__(
-        self, connect: Connect, table: str, *, dialect: str | None = None, width: int = _WIDTH
+        self,
+        connect: Connect,
+        table: str,
+        *,
+        dialect: str | None = None,
+        width: int = _WIDTH,
+        kept: int = _WIDTH,
     ) -> None:
         self.table = checked_table(table)
         self._connect = connect
         self._dialect = dialect
         self._guard = threading.Lock()
         self._width = width
+        self._kept = kept
         self._threads = WorkerThreads(width, "acemq-store")
         self._source: Source | None = None
         if isinstance(connect, str):  # an address that cannot be is refused here
@@ -149,7 +157,7 @@ class Database:
         if isinstance(self._connect, str):
             return _source_at(self._connect, self._width)
         try:
-            return _source_from(self._connect, self._dialect)
+            return _source_from(self._connect, self._dialect, self._kept)
         except Exception as failure:
             told = mapped(failure, self.table, "SQL")
             if told is failure:
@@ -206,14 +214,14 @@ def sqlite_at(url: str) -> SqliteFile:
     return SqliteFile(opened, path, reusable=True)
 
 
-def _source_from(connect: Callable[[], Any], dialect: str | None) -> Source:
+def _source_from(connect: Callable[[], Any], dialect: str | None, kept: int) -> Source:
     first = connect()
     if not is_connection(first):
         with first as connection:
             return GivenConnections(connect, driver_of(connection, dialect), None)
     driver = driver_of(first, dialect)
     if driver is not SQLITE3:
-        return GivenConnections(connect, driver, first)
+        return GivenConnections(connect, driver, first, kept=kept)
     path = first.execute("PRAGMA database_list").fetchone()[2]
     first.close()
     if not path:

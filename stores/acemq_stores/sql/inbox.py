@@ -7,7 +7,6 @@ the one write lock does.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -60,7 +59,7 @@ class _Inbox:
     ) -> None:
         self._lease = milliseconds(lease, "lease")
         self._retention = seconds(retention, "retention")
-        self._database = Database(connect, table, dialect=dialect, width=_WIDTH)
+        self._database = Database(connect, table, dialect=dialect, width=_WIDTH, kept=0)
         self._schema = Schema(self._database, IDEMPOTENCY, create=create)
         self._dialect = dialect
         self._purge_at = time.monotonic() + _PURGE_EVERY
@@ -79,6 +78,10 @@ class _Inbox:
             self._purge_at = time.monotonic() + _PURGE_EVERY
             values = {"retention": self._retention, "most": _PURGE_BATCH}
             self._database.run(lambda session: session.change(sql.PURGE_KEYS, **values), Access.ONE)
+
+    def close(self) -> None:
+        """Lets go of connections. A later message connects again."""
+        self._database.close()
 
     def _told(self, failure: Exception) -> Exception:
         return mapped(failure, self._database.table, self._database.spoken)
@@ -109,12 +112,12 @@ class SqlInbox(_Inbox):
 class AsyncSqlInbox(_Inbox):
     """Transactions on psycopg's asynchronous connections, for coroutine functions.
 
-    :param connect: an address of PostgreSQL, or a coroutine function that opens a connection
+    :param connect: an address of PostgreSQL; or what opens a connection, or lends one for a while,
+        such as ``AsyncConnectionPool.connection``
     """
 
     def __init__(self, connect: str | Callable[[], Any], **options: Any) -> None:
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._idle: list[Any] = []
+        self._address: str | None = None
         if isinstance(connect, str):
             if not connect.startswith(("postgresql:", "postgres:")):
                 raise ConfigurationError(
@@ -123,10 +126,11 @@ class AsyncSqlInbox(_Inbox):
                     "which runs in a thread"
                 )
             self._open = _opener(connect)
+            self._address = connect
             super().__init__(connect, **options)
         else:
             self._open = connect
-            super().__init__(_told_by(connect), **options)
+            super().__init__(self._beside, **options)
 
     @asynccontextmanager
     async def transaction(self, key: str) -> AsyncIterator[tuple[Claim, Any]]:
@@ -134,9 +138,10 @@ class AsyncSqlInbox(_Inbox):
 
         :raises StoreError: the database failed, or is not there; the commit may have taken place
         """
-        await self._database.call(self._schema.ensure)
-        await self._database.call(self._purge_now_and_then)
         try:
+            if self._address is None:
+                self._address = await self._looked_up()
+            await self._database.call(self._look_after)
             async with self._lent() as connection, connection.transaction():
                 caller = Caller(connection, self._database.table, self._dialect)
                 yield await caller.awaiting(self._steps(caller, key)), connection
@@ -146,21 +151,37 @@ class AsyncSqlInbox(_Inbox):
                 raise
             raise told from failure
 
+    async def _looked_up(self) -> str:
+        """Where the given connections go to, for a plain one beside them."""
+        from psycopg.conninfo import make_conninfo
+
+        async with self._lent() as connection:
+            told = connection.info
+            return make_conninfo(told.dsn, **({"password": told.password} if told.password else {}))
+
+    def _beside(self) -> Any:
+        import psycopg
+
+        return psycopg.connect(self._address or "")
+
+    def _look_after(self) -> None:
+        if self._schema.ready and time.monotonic() < self._purge_at:
+            return
+        self._schema.ensure()
+        self._purge_now_and_then()
+        self._database.close()  # it is wanted again in a minute at the earliest
+
     @asynccontextmanager
     async def _lent(self) -> AsyncIterator[Any]:
-        loop = asyncio.get_running_loop()
-        if loop is not self._loop:  # a connection belongs to the loop that it was opened on
-            self._loop, self._idle = loop, []
-        idle = self._idle
-        connection = idle.pop() if idle else await self._open()
+        given = self._open()
+        if hasattr(given, "__aenter__") and not hasattr(given, "__await__"):
+            async with given as connection:
+                yield connection
+            return
+        connection = await given
         try:
             yield connection
-        except BaseException:
-            await connection.close()
-            raise
-        if len(idle) < _WIDTH:
-            idle.append(connection)
-        else:
+        finally:
             await connection.close()
 
 
@@ -169,24 +190,5 @@ def _opener(url: str) -> Callable[[], Any]:
 
     async def opened() -> Any:
         return await AsyncConnection.connect(url, autocommit=True, connect_timeout=10)
-
-    return opened
-
-
-def _told_by(connect: Callable[[], Any]) -> Callable[[], Any]:
-    """Plain connections to the database that asynchronous ones go to, for our own table."""
-
-    def opened() -> Any:
-        import psycopg
-
-        async def looked_at() -> tuple[str, str | None]:
-            connection = await connect()
-            try:
-                return connection.info.dsn, connection.info.password
-            finally:
-                await connection.close()
-
-        dsn, password = asyncio.run(looked_at())
-        return psycopg.connect(dsn, password=password)
 
     return opened

@@ -43,6 +43,11 @@ class Schema:
         self._guard = threading.Lock()
         self._ready = False
 
+    @property
+    def ready(self) -> bool:
+        """Whether it has been made ready."""
+        return self._ready
+
     def ensure(self, *, may_create: bool = True) -> None:
         """Makes the table ready, at the first call.
 

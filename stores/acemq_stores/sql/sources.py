@@ -179,12 +179,15 @@ class GivenConnections:
     """What a callable gives: connections to keep, or context managers that lend one.
 
     :param first: a connection that was opened to look at its driver
+    :param kept: connections that are kept for their next use
     """
 
-    def __init__(self, connect: Callable[[], Any], driver: Driver, first: Any) -> None:
+    def __init__(
+        self, connect: Callable[[], Any], driver: Driver, first: Any, *, kept: int = 8
+    ) -> None:
         self.driver = driver
         self._connect = connect
-        self._idle = Idle(8)
+        self._idle = Idle(kept)
         if first is not None:
             self._idle.give(first)
 

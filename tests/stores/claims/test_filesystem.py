@@ -60,8 +60,9 @@ def test_files_have_the_mode_asked_for_whatever_the_umask(
 ) -> None:
     before = os.umask(0o077)
     try:
-        options = {} if mode is None else {"mode": mode}
-        key = FilesystemClaimCheckStore(folder, **options).put(b"content")
+        made = FilesystemClaimCheckStore
+        store = made(folder) if mode is None else made(folder, mode=mode)
+        key = store.put(b"content")
     finally:
         os.umask(before)
     for file in (folder / key, folder / ".acemq" / f"{key}.sha256"):
@@ -71,7 +72,7 @@ def test_files_have_the_mode_asked_for_whatever_the_umask(
 
 @pytest.mark.parametrize("mode", [0, 0o200, 0o4600, -1, "600", None])
 def test_a_mode_that_its_owner_cannot_read_is_refused(folder: Path, mode: object) -> None:
-    with pytest.raises(ConfigurationError, match="^acemq: mode="):
+    with pytest.raises(ConfigurationError, match=r"^acemq: mode="):
         FilesystemClaimCheckStore(folder, mode=mode)  # type: ignore[arg-type]
 
 
@@ -178,7 +179,7 @@ print(store.put(b"content" * 100_000))
             check=False,
         )
         store = FilesystemClaimCheckStore(here)
-        payloads = [key for key, _ in store.keys()]
+        payloads = [key for key, _ in store.listing()]
         assert all(store.get(key) == b"content" * 100_000 for key in payloads)
         assert store.unverified == 0
         if ended.returncode == 0:
@@ -289,7 +290,9 @@ def read_only(tmp_path: Path) -> Iterator[Path]:
     """A read-only mount with a payload in it."""
     folder = tmp_path / "read-only"
     folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], check=False)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], check=False
+    )
     if mounted.returncode:
         pytest.skip("this user may not mount: the failing calls above stand for it")
     try:
@@ -303,7 +306,7 @@ def read_only(tmp_path: Path) -> Iterator[Path]:
 def test_a_read_only_mount_is_read_and_not_written(read_only: Path) -> None:
     store = FilesystemClaimCheckStore(read_only)
     assert store.get(NOT_THERE) == b"content"
-    with pytest.raises(StoreError, match="^acemq: could not write"):
+    with pytest.raises(StoreError, match=r"^acemq: could not write"):
         store.put(b"content")
     with pytest.raises(StoreError, match="mounted read-only"):
         store.delete(NOT_THERE)

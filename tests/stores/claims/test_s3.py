@@ -95,7 +95,7 @@ def test_objects_outside_of_the_prefix_are_out_of_reach(s3: S3Stand) -> None:
     s3.client.put_object(Bucket=s3.bucket, Key=KEY, Body=b"another tenant's")
     s3.client.put_object(Bucket=s3.bucket, Key=f"claims/sub/{KEY}", Body=b"not ours")
     assert s3.store.get(KEY) is None
-    assert list(s3.store.keys()) == []
+    assert list(s3.store.listing()) == []
 
 
 def test_a_client_that_is_given_is_used(s3: S3Stand) -> None:
@@ -119,7 +119,7 @@ class SmallPages:
 def test_more_keys_than_a_page_holds_are_listed(s3: S3Stand) -> None:
     keys = {s3.store.put(b"content") for _ in range(5)}
     store = S3ClaimCheckStore(s3.bucket, prefix="claims/", client=SmallPages(s3.client))
-    assert {key for key, _ in store.keys()} == keys
+    assert {key for key, _ in store.listing()} == keys
 
 
 def test_another_server_is_not_asked_for_checksums_it_may_not_know(telling: Telling) -> None:
@@ -181,7 +181,7 @@ def test_nothing_else_than_a_missing_key_is_gone(
 @pytest.mark.parametrize("verb", ["put", "delete"])
 def test_a_refused_write_is_a_store_error(telling: Telling, verb: str) -> None:
     store = at(telling(Answer(403, "AccessDenied")).url)
-    with pytest.raises(StoreError, match="^acemq: could not .*AccessDenied.*correct its rights"):
+    with pytest.raises(StoreError, match=r"^acemq: could not .*AccessDenied.*correct its rights"):
         store.put(b"content") if verb == "put" else store.delete(KEY)
 
 

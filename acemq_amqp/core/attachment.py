@@ -1,0 +1,203 @@
+"""How a consumer hangs on the broker: by a careful subscription first, then by an open one.
+
+A subscription begins with prefetch 1, so that whatever ended a process before is met alone. At
+the first delivery that nobody had before, another takes its place with the whole prefetch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from acemq_amqp.codec import Codec
+from acemq_amqp.core.ports import (
+    Arrival,
+    Deadline,
+    Link,
+    Subscription,
+    SubscriptionEvents,
+    SubscriptionRequest,
+    Work,
+)
+from acemq_amqp.core.settlement import Hop
+from acemq_amqp.errors import BrokerError, NotFound
+from acemq_amqp.retry import RetryPolicy
+from acemq_amqp.topology import failure_topology, rung_topology
+
+#: Opening to the whole prefetch takes three round trips; seconds.
+_OPENING = 10.0
+#: A channel gets so long to close after the deadline of a stop; seconds.
+_GRACE = 0.5
+_OFFSET = "x-stream-offset"
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerSpec:
+    """What to consume and how; checked where it is built, see :mod:`acemq_amqp.core.checks`."""
+
+    queue: str
+    codec: Codec
+    policy: RetryPolicy
+    prefetch: int
+    concurrency: int = 1
+    tag: str = ""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    declare: bool = True
+    single_active: bool = False
+    max_deliveries: int = 10
+    spill: bool = True
+
+    @property
+    def may_probe(self) -> bool:
+        """Whether it may start with a prefetch of 1 and consume again with its own.
+
+        Not where a second consume would lose a place in line (single active) or messages (streams).
+        """
+        return self.prefetch > 1 and not self.single_active and _OFFSET not in self.arguments
+
+
+class Attachment:
+    """The subscription of one consumer, and the one before it.
+
+    :param ended: told when the broker ended the subscription that stands
+    :param retired: told of a subscription that has been replaced, to be closed once it is settled
+    :ivar probing: whether it has a prefetch of 1 for now
+    """
+
+    def __init__(
+        self,
+        spec: ConsumerSpec,
+        work: Work,
+        events: SubscriptionEvents,
+        retired: Callable[[Subscription], None],
+    ) -> None:
+        self._spec = spec
+        self._clock = work.clock
+        self._events = events
+        self._tell_retired = retired
+        self._attached = work.event()
+        self._link: Link | None = None
+        #: the one before, while its last delivery is not settled
+        self._before: Subscription | None = None
+        self._lock = work.lock()
+        self._over = False
+        self.subscription: Subscription | None = None
+        self.probing = False
+
+    @property
+    def live(self) -> bool:
+        """Whether the broker has confirmed it and delivers."""
+        return self.subscription is not None and self.subscription.live
+
+    async def attach(self, link: Link, deadline: Deadline) -> None:
+        """Subscribes on a link, declaring first where failed messages go.
+
+        :raises NotFound: the queue is not there
+        """
+        queue = self._spec.queue
+        if await link.look_up_queue(queue, deadline) is None:
+            raise NotFound(
+                f"acemq: there is no queue {queue!r} to consume from; declare it first, "
+                "for example with connection.declare(Topology().queue(...))",
+                code=404,
+            )
+        await self._declare(link, deadline)
+        self.probing = self._spec.may_probe
+        self._attached.clear()
+        await self._subscribe(link, 1 if self.probing else self._spec.prefetch, deadline)
+        self._attached.set()
+
+    async def _subscribe(self, link: Link, prefetch: int, deadline: Deadline) -> None:
+        before = self.subscription
+        self._link = link
+        spec = self._spec
+        request = SubscriptionRequest(spec.queue, spec.tag, prefetch, spec.arguments)
+        subscription = await link.subscribe(request, self._events, deadline)
+        with self._lock:
+            over = self._over
+            if not over:
+                self.subscription = subscription
+        if over:  # stopped while it was attached anew: nobody else would close it
+            await subscription.close(deadline)
+        else:
+            self._retire(before)
+
+    def _retire(self, before: Subscription | None) -> None:
+        if before is not None and before.live:
+            self._before = before
+            self._tell_retired(before)
+
+    async def _declare(self, link: Link, deadline: Deadline) -> None:
+        if self._spec.declare:
+            for step in failure_topology(self._spec.queue, self._spec.policy).plan():
+                await link.declare(step, deadline)
+
+    async def declare_target(self, link: Link, hop: Hop, deadline: Deadline) -> None:
+        """Declares where a hop goes: a rung, or again what was found missing."""
+        if not self._spec.declare:
+            return
+        if hop.rung is None:
+            await self._declare(link, deadline)
+            return
+        for step in rung_topology(self._spec.queue, hop.rung).plan():
+            await link.declare(step, deadline)
+
+    # ------------------------------------------------------------ opening, and stopping
+
+    async def open_up(self, arrival: Arrival) -> None:
+        """Consumes again with its whole prefetch, on a channel of its own.
+
+        On the same channel under the same tag RabbitMQ 3.10 mixes up the deliveries of a quorum
+        queue and closes the connection (541). A stream is left alone: it would skip messages.
+        """
+        self.probing = False
+        limit = self._clock.monotonic() + _OPENING
+        await self._attached.wait(limit)  # a delivery may come before the broker's consent does
+        probe, link = self.subscription, self._link
+        if probe is None or link is None or _OFFSET in arrival.properties.headers.values():
+            return
+        try:
+            await probe.cancel(limit)
+            await self._subscribe(link, self._spec.prefetch, limit)
+        except BrokerError as failure:
+            self.let_go(probe)
+            self._events.ended(failure)
+
+    async def stop_deliveries(self, subscription: Subscription | None) -> None:
+        """Asks for no more deliveries; those that came can still be settled.
+
+        What was settled before is with the broker afterwards. Asking again is asking for that.
+        """
+        if subscription is not None:
+            with suppress(BrokerError):
+                await subscription.cancel(self._clock.monotonic() + _OPENING)
+
+    def let_go(self, subscription: Subscription | None) -> bool:
+        """Retires a subscription without another in its place; False where there is another."""
+        if subscription is not self.subscription:
+            return False
+        self.subscription = None
+        self._retire(subscription)
+        return True
+
+    async def cancel(self, limit: float) -> None:
+        """Asks for no more deliveries, for good.
+
+        A single active one is not cancelled: its successor would start before our last acks.
+        """
+        if self.subscription is not None and not self._spec.single_active:
+            with suppress(BrokerError):
+                await self.subscription.cancel(limit)
+
+    async def end(self, limit: float) -> None:
+        """With the channels go the deliveries that nobody settled: back to the queue."""
+        limit = max(limit, self._clock.monotonic() + _GRACE)
+        with self._lock:
+            self._over = True
+            standing = self._before, self.subscription
+        for each in standing:
+            if each is not None and each.live:
+                with suppress(BrokerError):
+                    await each.close(limit)

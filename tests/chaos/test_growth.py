@@ -1,0 +1,95 @@
+"""Many forced reconnects leave nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+import tracemalloc
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.chaos.ledger import Ledger
+from tests.chaos.load import Load
+from tests.contract import threads
+from tests.contract.waiting import until
+from tests.support.proxy import Proxy
+from tests.support.rabbitmq import RabbitMQ
+
+Enter = Callable[[Ledger, str], None]
+
+#: What grows by less for each reconnect is the ledger and the allocator; bytes.
+_LEEWAY, _EACH = 256 * 1024, 2 * 1024
+
+
+@pytest.fixture
+def traced() -> Iterator[Callable[[], int]]:
+    """Tells the bytes that Python holds."""
+
+    def held() -> int:
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    yield held
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    "reconnects",
+    [
+        pytest.param(15, marks=pytest.mark.server),
+        pytest.param(240, marks=[pytest.mark.server, pytest.mark.soak, pytest.mark.chaos]),
+    ],
+)
+async def test_forced_reconnects(
+    load: Load,
+    reconnects: int,
+    own_rabbitmq: RabbitMQ,
+    proxy_to: Callable[[int], Proxy],
+    traced: Callable[[], int],
+    enter: Enter,
+) -> None:
+    proxy = proxy_to(own_rabbitmq.port)
+    await load.open(own_rabbitmq.url_of("/", proxy.port))
+    await cut_often(load, proxy, 5)
+    before = await at_rest(load, own_rabbitmq), traced()
+    await cut_often(load, proxy, reconnects)
+    after = await at_rest(load, own_rabbitmq), traced()
+    await load.finish()
+    enter(load.ledger, own_rabbitmq.version)
+    print(f"\n{load.flavour.name}: {reconnects} reconnects, held {before[1]} then {after[1]} bytes")
+    assert after[0] == before[0]
+    assert after[1] - before[1] < _LEEWAY + _EACH * reconnects
+
+
+async def cut_often(load: Load, proxy: Proxy, times: int) -> None:
+    """Cuts both connections again and again; each time both work again in five seconds."""
+    for _ in range(times):
+        before = await load.recoveries()
+        proxy.cut()
+        await load.recovers(before + 1)
+        await until(lambda: load.consumer.running, "a consumer again", 5.0)
+        await load.sent(1)
+        await until(lambda: not load.ledger.outstanding, "a message handled", 5.0)
+
+
+async def at_rest(load: Load, node: RabbitMQ) -> tuple[int, int, int]:
+    """Threads, tasks and the broker's channels, once all that was cut is gone."""
+    seen = -1, -1, -1
+    for _ in range(100):
+        now = len(ours()), len(asyncio.all_tasks()), await channels(node)
+        if now == seen:
+            return now
+        seen = now
+    raise AssertionError(f"no rest: {ours()}")
+
+
+def ours() -> list[str]:
+    return [each.name for each in threading.enumerate() if each.name.startswith("acemq")]
+
+
+async def channels(node: RabbitMQ) -> int:
+    listed = await threads.run(lambda: node.ctl("list_channels", "name", "--silent"))
+    return len(listed.splitlines())
