@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from acemq_amqp.errors import ConfigurationError
 from acemq_amqp.naming import checked_name
+
+_KINDS: Final = ("direct", "fanout", "headers", "topic")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,12 @@ class ExchangeDeclaration:
     def __post_init__(self) -> None:
         checked_name(self.name, "exchange")
         checked_name(self.kind, f"kind of the exchange {self.name!r}")
+        if self.kind not in _KINDS and not self.kind.startswith("x-"):
+            near = difflib.get_close_matches(self.kind, _KINDS, 1) or _KINDS
+            raise ConfigurationError(
+                f"acemq: the exchange {self.name!r} is of the kind {self.kind!r}, which no broker "
+                f"has: take {' or '.join(near)}, or a plugin's, which starts with x-"
+            )
         _freeze(self, f"exchange {self.name!r}")
 
     def __str__(self) -> str:

@@ -43,7 +43,5 @@ class Metrics:
         with self._lock:
             counts = list(self.counts.items())
         return sum(
-            amount
-            for (counted, have), amount in counts
-            if counted == name and wanted <= set(have)
+            amount for (counted, have), amount in counts if counted == name and wanted <= set(have)
         )

@@ -80,7 +80,7 @@ class Ledger:
         lost = self.sent - set(self.handled)
         good = bool(self.aside) and not (lost or dead or parked or left)
         print(
-            f"{flavour}: {len(self.sent)} sent, {len(set(self.aside))} of them by way of the store, "
+            f"{flavour}: {len(self.sent)} sent, {len(set(self.aside))} of them put aside, "
             f"{len(lost)} lost, {dead} dead, {parked} parked, {left} left in the queue"
         )
         print(f"{'PASS' if good else 'FAIL'}: {flavour}", flush=True)

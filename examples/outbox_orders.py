@@ -27,6 +27,7 @@ URL = os.environ.get("AMQP_URL", "amqp://guest:guest@localhost/")
 FOLDER = Path(os.environ.get("ORDERS", f"{tempfile.gettempdir()}/acemq-outbox-orders"))
 ORDERS = 100
 CUSTOMERS = 7
+TIMEOUT = 2.0
 UNSHIPPED = "SELECT count(*) FROM orders WHERE number NOT IN (SELECT number FROM shipped)"
 
 
@@ -43,7 +44,9 @@ class Shop:
         with self.opened() as tx:
             tx.execute("CREATE TABLE IF NOT EXISTS orders (number INTEGER PRIMARY KEY, paid TEXT)")
             tx.execute("CREATE TABLE IF NOT EXISTS shipped (number INTEGER, customer TEXT)")
-        self.outbox = SqlOutboxStore(self.database)
+        # What a relay held that was killed, the next one gets after the lease: it is three times as
+        # long as a send may take.
+        self.outbox = SqlOutboxStore(self.database, lease=3 * TIMEOUT)
         self.ship = transactional(self.database, self.shipping)
 
     def opened(self) -> sqlite3.Connection:
@@ -108,7 +111,7 @@ class Shop:
 
 def run_blocking(shop: Shop) -> None:
     """The shop on threads."""
-    with blocking.connect(URL) as mq:
+    with blocking.connect(URL, timeout=TIMEOUT) as mq:
         mq.declare(shop.topology)
         with BlockingRelay(mq, shop.outbox, interval=0.1), mq.consume(shop.queue, shop.ship):
             shop.place_orders(mq)
@@ -118,13 +121,13 @@ def run_blocking(shop: Shop) -> None:
 
 async def run_async(shop: Shop) -> None:
     """The shop on an event loop; what blocks runs beside it, in threads."""
-    async with connect(URL) as mq:
+    async with connect(URL, timeout=TIMEOUT) as mq:
         await mq.declare(shop.topology)
-        async with OutboxRelay(mq, shop.outbox, interval=0.1):
-            async with await mq.consume(shop.queue, shop.ship):
-                await asyncio.to_thread(shop.place_orders, mq)
-                while await asyncio.to_thread(shop.unshipped):
-                    await asyncio.sleep(0.05)
+        relay = OutboxRelay(mq, shop.outbox, interval=0.1)
+        async with relay, await mq.consume(shop.queue, shop.ship):
+            await asyncio.to_thread(shop.place_orders, mq)
+            while await asyncio.to_thread(shop.unshipped):
+                await asyncio.sleep(0.05)
 
 
 def main(flavours: list[str]) -> int:

@@ -6,6 +6,7 @@ the first delivery that nobody had before, another takes its place with the whol
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -22,9 +23,11 @@ from acemq_amqp.core.ports import (
     Work,
 )
 from acemq_amqp.core.settlement import Hop
-from acemq_amqp.errors import BrokerError, NotFound
+from acemq_amqp.errors import BrokerError, ConnectionLost, DeclarationMismatch, NotFound
 from acemq_amqp.retry import RetryPolicy
 from acemq_amqp.topology import failure_topology, rung_topology
+
+log = logging.getLogger("acemq_amqp")
 
 #: Opening to the whole prefetch takes three round trips; seconds.
 _OPENING = 10.0
@@ -91,9 +94,11 @@ class Attachment:
         """Whether the broker has confirmed it and delivers."""
         return self.subscription is not None and self.subscription.live
 
-    async def attach(self, link: Link, deadline: Deadline) -> None:
+    async def attach(self, link: Link, deadline: Deadline, *, again: bool) -> None:
         """Subscribes on a link, declaring first where failed messages go.
 
+        :param again: it was attached before. What cannot be declared now, say on a node that is
+            down, is then no reason to stand still: a hop that needs it waits
         :raises NotFound: the queue is not there
         """
         queue = self._spec.queue
@@ -103,7 +108,14 @@ class Attachment:
                 "for example with connection.declare(Topology().queue(...))",
                 code=404,
             )
-        await self._declare(link, deadline)
+        try:
+            await self._declare(link, deadline)
+        except (ConnectionLost, DeclarationMismatch):
+            raise
+        except BrokerError as failure:
+            if not again:
+                raise
+            log.warning("acemq: %s is consumed from all the same: %s", queue, failure)
         self.probing = self._spec.may_probe
         self._attached.clear()
         await self._subscribe(link, 1 if self.probing else self._spec.prefetch, deadline)

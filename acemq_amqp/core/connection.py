@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
+from acemq_amqp import naming
 from acemq_amqp.ack import Handler
 from acemq_amqp.codec import Codec
 from acemq_amqp.core import checks
@@ -36,6 +37,7 @@ from acemq_amqp.errors import BrokerError, ConfigurationError, NotFound
 from acemq_amqp.retry import RetryPolicy
 from acemq_amqp.topology import Topology, failure_topology
 
+T = TypeVar("T")
 log = logging.getLogger("acemq_amqp")
 
 #: A consumer past its deadline still gets so long to close its channel, in seconds.
@@ -226,10 +228,23 @@ class Connection:
         call = self._work.bind(self._wrapped(handler), inline=inline)
         deadline = self._deadline()
         if single_active:
-            await self._declare_single_active(queue, deadline)
+            await self._work.finish(self._declare_single_active(queue, deadline))
         consumer = Consumer(spec, call, self._work, self._settler, self._observing, self._keeper)
-        await self._keeper.start(consumer, deadline)
+        starting = _Starting()
+        try:
+            await self._work.finish(self._start(consumer, deadline, starting))
+        except BaseException:
+            starting.abandoned = True
+            if starting.done:  # cancelled between its start and being told of it
+                self._work.spawn(consumer.close_by(deadline), f"acemq-{queue}-closing")
+            raise
         return consumer
+
+    async def _start(self, consumer: Consumer, deadline: float, starting: _Starting) -> None:
+        await self._keeper.start(consumer, deadline)
+        starting.done = True
+        if starting.abandoned:  # its caller was cancelled meanwhile, and nobody has it
+            await consumer.close_by(deadline)
 
     def _wrapped(self, handler: Any) -> Any:
         self._work.bind(handler)  # refused here, before an interceptor hides what it is
@@ -259,6 +274,9 @@ class Connection:
         :raises DeclarationMismatch: an object exists with other arguments
         """
         checks.checked_topology(topology)
+        await self._work.finish(self._declare(topology))
+
+    async def _declare(self, topology: Topology) -> None:
         deadline = self._deadline()
         link = await self._control.connected(deadline)
         await declare_all(link, topology.plan(), deadline)
@@ -267,8 +285,7 @@ class Connection:
     async def verify(self, topology: Topology) -> list[Difference]:
         """Compares a topology with the broker; an empty list means equal. Creates nothing."""
         checks.checked_topology(topology)
-        deadline = self._deadline()
-        return await differences(await self._control.connected(deadline), topology, deadline)
+        return await self._asked(lambda link, limit: differences(link, topology, limit))
 
     async def queue_exists(self, queue: str) -> bool:
         """Whether the broker has it."""
@@ -286,31 +303,40 @@ class Connection:
 
     async def delete_queue(self, queue: str) -> int:
         """Deletes it with its messages, whose number is returned. 0 where it did not exist."""
-        deadline = self._deadline()
-        link = await self._control.connected(deadline)
+        naming.checked_name(queue, "queue")
         self._catalogue.forget_queue(queue)
-        return await link.delete_queue(queue, deadline)
+        return await self._asked(lambda link, limit: link.delete_queue(queue, limit))
 
     async def purge(self, queue: str) -> int:
         """Drops the ready messages in it, and returns how many.
 
         :raises NotFound: there is no such queue
         """
-        deadline = self._deadline()
-        return await (await self._control.connected(deadline)).purge_queue(queue, deadline)
+        naming.checked_name(queue, "queue")
+        return await self._asked(lambda link, limit: link.purge_queue(queue, limit))
 
     async def pull(self, queue: str) -> Delivery | None:
         """Takes one message, undecoded; None where the queue is empty.
 
         :raises NotFound: there is no such queue
         """
+        naming.checked_name(queue, "queue")
         deadline = self._deadline()
         arrival = await (await self._control.connected(deadline)).pull(queue, deadline)
         return None if arrival is None else Delivery(queue, arrival)
 
     async def _state(self, queue: str) -> QueueState | None:
-        deadline = self._deadline()
-        return await (await self._control.connected(deadline)).look_up_queue(queue, deadline)
+        naming.checked_name(queue, "queue")
+        return await self._asked(lambda link, limit: link.look_up_queue(queue, limit))
+
+    async def _asked(self, ask: Callable[[Link, float], Coroutine[Any, Any, T]]) -> T:
+        """A question to the broker, seen to its end even where its caller is cancelled."""
+
+        async def asked() -> T:
+            deadline = self._deadline()
+            return await ask(await self._control.connected(deadline), deadline)
+
+        return await self._work.finish(asked())
 
     # ------------------------------------------------------------ health, stopping
 
@@ -334,6 +360,11 @@ class Connection:
         stalled = tuple(each.queue for each in consumers if each.stalled)
         if stalled:
             problems.append(f"every delivery waits to be settled: {', '.join(stalled)}")
+        if self._settler.stuck:
+            problems.append(
+                f"{len(self._settler.stuck)} failed messages cannot be moved where they belong; "
+                "see the log"
+            )
         if problems and status is HealthStatus.UP:
             status = HealthStatus.DEGRADED
         return HealthReport(
@@ -390,7 +421,7 @@ class Connection:
         ]
         ended = all([await task.join(limit + _GRACE) for task in closing])
         in_time = ended and all(each.in_time for each in consumers)
-        in_time = await self._publishing.flushed(limit) and in_time
+        in_time = await self._publishing.stop(limit) and in_time
         await self._keeper.close(limit)
         await self._settler.close(limit)
         await self._sending.close(limit)
@@ -434,6 +465,13 @@ class Connection:
     def _open_only(self) -> None:
         if self._closed:
             raise ConfigurationError("acemq: this connection is closed; open a new one")
+
+
+class _Starting:
+    """Whether the caller of ``consume`` still waits for its consumer."""
+
+    abandoned = False
+    done = False
 
 
 async def _nothing(link: Link) -> None:

@@ -14,9 +14,9 @@ import logging
 from contextlib import suppress
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Protocol
 
-from acemq_amqp.ack import Ack, AckKind
+from acemq_amqp.ack import Ack, AckKind, described
 from acemq_amqp.core.attachment import Attachment, ConsumerSpec
 from acemq_amqp.core.handling import Handling, same_message
 from acemq_amqp.core.isolation import Isolation
@@ -31,7 +31,7 @@ from acemq_amqp.core.ports import (
     SubscriptionEvents,
     Work,
 )
-from acemq_amqp.core.settlement import Hop, settlement_of
+from acemq_amqp.core.settlement import Hop, Settlement, settlement_of
 from acemq_amqp.core.settling import Settler
 from acemq_amqp.durations import Duration, seconds
 from acemq_amqp.errors import BrokerError
@@ -184,12 +184,13 @@ class Consumer:
 
     # ------------------------------------------------------------ subscribing
 
-    async def attach(self, link: Link, deadline: Deadline) -> None:
+    async def attach(self, link: Link, deadline: Deadline, *, again: bool) -> None:
         """Subscribes on a link, declaring first where failed messages go.
 
+        :param again: it was attached before
         :raises NotFound: the queue is not there
         """
-        await self._attachment.attach(link, deadline)
+        await self._attachment.attach(link, deadline, again=again)
 
     async def declare_target(self, link: Link, hop: Hop, deadline: Deadline) -> None:
         """Declares where a hop goes: a rung, or again what was found missing."""
@@ -317,11 +318,38 @@ class Consumer:
         settlement = settlement_of(
             ack, message.envelope, queue=self.queue, policy=self._spec.policy, now=now
         )
+        self._tell(message, ack, settlement)
         self._move(arrival, message, settlement)
 
-    def _move(self, arrival: Arrival, message: Message, settlement: Any) -> None:
+    def _tell(self, message: Message, ack: Ack, settlement: Settlement) -> None:
+        """A failure leaves a trace in the log: a warning with its traceback once it is final."""
+        hop = settlement if isinstance(settlement, Hop) else settlement.then
+        final = hop.result in ("rejected", "dead_lettered", "parked")
+        raised = ack.error if isinstance(ack.error, Exception) else None
+        log.log(
+            logging.WARNING if final else logging.DEBUG,
+            "acemq: message %s of %s, attempt %d, goes to %s: %s",
+            message.envelope.id,
+            self.queue,
+            message.envelope.attempt,
+            hop.target,
+            ack.reason or described(ack.error),
+            exc_info=None if ack.kind is AckKind.UNDECODABLE else raised,
+        )
+
+    def _move(self, arrival: Arrival, message: Message, settlement: Settlement) -> None:
         self._moving.add(arrival)
         self._settler.settle(self, arrival, message.envelope, settlement)
+
+    @property
+    def closing(self) -> bool:
+        """Whether it is stopping, and wants back what cannot be moved now."""
+        return self._closing
+
+    @property
+    def declares(self) -> bool:
+        """Whether it declares where its failed messages go."""
+        return self._spec.declare
 
     def hold(self, arrival: Arrival, *, spill: bool) -> bool:
         """Keeps a delivery for a wait, unless half the prefetch is held and it may spill."""
@@ -385,7 +413,7 @@ class Consumer:
         for arrival in (*self._isolation.end(), *waiting, *self._inbox.drain()):
             self._give_back(arrival)
         for arrival in list(self._held):
-            if self.release(arrival):
+            if self.release(arrival) and not self._settler.hasten(arrival):
                 self._moving.discard(arrival)
                 self._give_back(arrival)
 

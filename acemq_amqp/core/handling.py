@@ -66,9 +66,9 @@ class Handling:
     def _decoded(self, arrival: Arrival) -> Any:
         try:
             return self._codec.decode(arrival.body, arrival.properties.content_type)
-        except (DecodeError, FatalError, StoreError):
+        except (DecodeError, FatalError, StoreError, KeyboardInterrupt):
             raise
-        except Exception as failure:
+        except BaseException as failure:  # SystemExit too: it must not end the worker
             raise self._undecodable(arrival, failure) from failure
 
     async def _awaited(self, waiting: WaitingCodec, arrival: Arrival) -> Any:
@@ -79,7 +79,7 @@ class Handling:
         except Exception as failure:
             raise self._undecodable(arrival, failure) from failure
 
-    def _undecodable(self, arrival: Arrival, failure: Exception) -> DecodeError:
+    def _undecodable(self, arrival: Arrival, failure: BaseException) -> DecodeError:
         if isinstance(failure, AceMQError):
             return DecodeError(str(failure))
         return DecodeError(

@@ -68,7 +68,8 @@ class Keeper:
         :raises BrokerError: it could not be attached; nothing is left of it
         """
         try:
-            await consumer.attach(await self._control.connected(deadline), deadline)
+            link = await self._control.connected(deadline)
+            await consumer.attach(link, deadline, again=False)
         except BaseException:
             await consumer.close(0.0)
             raise
@@ -191,7 +192,7 @@ class Keeper:
     async def _attach(self, consumer: Consumer, link: Link) -> None:
         deadline = self._work.clock.monotonic() + _ATTACH_TIME
         await declare_all(link, self._catalogue.plan_for(consumer.queue), deadline)
-        await consumer.attach(link, deadline)
+        await consumer.attach(link, deadline, again=True)
         log.info("acemq: the consumer of %s is back", consumer.queue)
 
     def _later(self, consumer: Consumer, failure: BrokerError) -> None:

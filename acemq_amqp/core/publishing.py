@@ -86,6 +86,7 @@ class Publishing:
         self._small = _MIB if max_message_size is None else min(_MIB, max_message_size)
         self._exchanges: set[str] = {""}
         self._labels: set[str] = set()
+        self._stopped = False
 
     # ------------------------------------------------------------ one message
 
@@ -134,8 +135,9 @@ class Publishing:
             told,
         ) from failures[0]
 
-    async def flushed(self, deadline: Deadline) -> bool:
-        """Waits until nothing is unconfirmed; False at the deadline."""
+    async def stop(self, deadline: Deadline) -> bool:
+        """Refuses further messages, then waits until none is unconfirmed; False at the deadline."""
+        self._stopped = True
         return await self.window.emptied(deadline)
 
     # ------------------------------------------------------------ carrying
@@ -195,6 +197,9 @@ class Publishing:
             return missing
         if not self.window.try_take(size) and not await self.window.take(size, deadline):
             return self._no_place(link)
+        if self._stopped:  # after the place was taken: a close either waits for it, or is seen
+            self.window.give(size)
+            return Refused("this connection is closing and takes no more; open a new one")
         give = self.window.give
         return link.submit(outgoing, lambda outcome: give(size))
 

@@ -23,6 +23,7 @@ from acemq_amqp.core.ports import (
     Outcome,
     Refused,
     Task,
+    Timer,
     Work,
 )
 from acemq_amqp.core.settlement import Hold, Hop, Settlement
@@ -46,11 +47,19 @@ class Settled(Protocol):
     def hold(self, arrival: Arrival, *, spill: bool) -> bool:
         """Keeps a delivery for a wait. False where too many are held and it may ``spill``."""
 
+    @property
+    def declares(self) -> bool:
+        """Whether it declares where its failed messages go."""
+
     def release(self, arrival: Arrival) -> bool:
         """Ends a wait. False where the delivery was given back meanwhile."""
 
     def settled(self, arrival: Arrival, result: str) -> None:
         """The delivery is settled, or stale."""
+
+    @property
+    def closing(self) -> bool:
+        """Whether it is stopping, and wants back what cannot be moved now."""
 
     async def declare_target(self, link: Link, hop: Hop, deadline: Deadline) -> None:
         """Declares where a hop goes, where this side declares at all."""
@@ -59,7 +68,7 @@ class Settled(Protocol):
 class Job:
     """One delivery on its way to being settled."""
 
-    __slots__ = ("arrival", "consumer", "envelope", "held", "hop", "outcome", "tries")
+    __slots__ = ("arrival", "consumer", "envelope", "held", "hop", "outcome", "timer", "tries")
 
     def __init__(self, consumer: Settled, arrival: Arrival, envelope: Envelope, hop: Hop) -> None:
         self.consumer = consumer
@@ -68,6 +77,7 @@ class Job:
         self.hop = hop
         self.tries = 0
         self.held = False
+        self.timer: Timer | None = None
         self.outcome: Outcome | None = None
 
 
@@ -86,6 +96,10 @@ class Settler:
         self._flying = 0
         self._standing: set[str] = set()
         self._missing: set[str] = set()
+        #: waits held here, and where each would spill to
+        self._waits: dict[Arrival, tuple[Job, Hop]] = {}
+        #: deliveries whose hop was not taken, the last time it was tried
+        self.stuck: set[Arrival] = set()
         self._task: Task | None = None
         self._lock = work.lock()
 
@@ -109,7 +123,19 @@ class Settler:
             return
         job = Job(consumer, arrival, envelope, hold.then)
         job.held = True
-        self._work.later(hold.delay, lambda: self._inbox.put(job))
+        if hold.spill is not None:
+            self._waits[arrival] = job, hold.spill
+        job.timer = self._work.later(hold.delay, lambda: self._inbox.put(job))
+
+    def hasten(self, arrival: Arrival) -> bool:
+        """Has the broker hold a wait that was held here and is released; False where it cannot."""
+        job, spill = self._waits.pop(arrival, (None, None))
+        if job is None or spill is None or not job.consumer.declares:
+            return False
+        if job.timer is not None:
+            job.timer.cancel()
+        self._inbox.put(Job(job.consumer, arrival, job.envelope, spill))
+        return True
 
     # ------------------------------------------------------------ the loop
 
@@ -140,6 +166,7 @@ class Settler:
     async def _advance(self, job: Job) -> None:
         if job.held:
             job.held = False
+            self._waits.pop(job.arrival, None)
             if not job.consumer.release(job.arrival):
                 return
         outcome, job.outcome = job.outcome, None
@@ -154,7 +181,7 @@ class Settler:
 
     async def _fly(self, job: Job) -> None:
         if not job.arrival.settling.live:
-            job.consumer.settled(job.arrival, "stale")
+            self._done(job, "stale")
             return
         link = self._sending.link
         if link is None:
@@ -183,7 +210,7 @@ class Settler:
         self._flying -= 1
         if isinstance(outcome, Confirmed) and outcome.routed:
             job.arrival.settling.ack(job.arrival.tag)
-            job.consumer.settled(job.arrival, job.hop.result)
+            self._done(job, job.hop.result)
             self._count(job)
             return
         if isinstance(outcome, Refused) and outcome.stored == "no" and outcome.code == 406:
@@ -202,13 +229,22 @@ class Settler:
     # ------------------------------------------------------------ what stands in the way
 
     def _again(self, job: Job) -> None:
+        if job.consumer.closing and job.tries:
+            job.arrival.settling.requeue(job.arrival.tag)
+            self._done(job, "stale")
+            return
         wait = backoff(job.tries)
         job.tries += 1
         self._work.later(wait, lambda: self._inbox.put(job))
 
+    def _done(self, job: Job, result: str) -> None:
+        self.stuck.discard(job.arrival)
+        job.consumer.settled(job.arrival, result)
+
     def _missed(self, job: Job, outcome: Outcome) -> None:
         """A hop was not taken: the original stays, and the hop is tried again."""
         hop, queue = job.hop, job.consumer.queue
+        self.stuck.add(job.arrival)
         name, kind = "acemq.messages.set.aside.failed", "target"
         if hop.rung is not None:
             name, kind = "acemq.retry.rung.missing", "rung"

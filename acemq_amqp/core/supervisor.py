@@ -33,8 +33,8 @@ log = logging.getLogger("acemq_amqp")
 
 _FIRST_WAIT = 0.1
 _LONGEST_WAIT = 5.0
-#: A broker that takes connections and ends them at once is asked about once a second.
-_GENTLY = 3
+#: A broker that takes connections and ends them at once is asked twice a second at most.
+_GENTLY = 2
 #: One attempt may take this long, so that the next address gets its turn.
 _ATTEMPT = 10.0
 #: What trying again cannot help. Told at once where somebody waits for the first connection.

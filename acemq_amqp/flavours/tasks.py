@@ -28,7 +28,7 @@ R = TypeVar("R")
 log = logging.getLogger("acemq_amqp")
 
 #: Items of one :meth:`TaskWork.each` under way at once.
-_AT_ONCE = 1
+_AT_ONCE = 8
 
 
 class LoopClock:
@@ -218,8 +218,14 @@ class TaskWork:
         return self._loop.call_later(delay, callback)
 
     async def finish(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        task: asyncio.Task[T] = self._task(coroutine, "acemq-finish")
-        return await asyncio.shield(task)
+        task = self._loop.create_task(coroutine, name="acemq-finish")
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.add_done_callback(_unwanted)
+            raise
 
     def bind(self, function: Callable[..., Any], *, inline: bool = False) -> Call:
         code = getattr(function, "__code__", None)
@@ -277,3 +283,9 @@ class TaskWork:
         self._running.discard(task)
         if not task.cancelled() and (failure := task.exception()) is not None:
             log.error("acemq: %s ended by an error", task.get_name(), exc_info=failure)
+
+
+def _unwanted(task: asyncio.Task[Any]) -> None:
+    """Reads an error whose caller has gone, so that nobody warns of it."""
+    if not task.cancelled() and (failure := task.exception()) is not None:
+        log.debug("acemq: what a cancelled caller had begun ended by an error: %s", failure)

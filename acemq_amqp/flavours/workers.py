@@ -2,7 +2,9 @@
 
 Threads are made on demand, up to a bound, and end when nothing was to do for a while; further
 calls wait for one to come free. They are never those of asyncio's default executor: what stalls in
-there holds up every name look-up, and with it every reconnect.
+there holds up every name look-up, and with it every reconnect. Nor are they an executor's at all,
+since the interpreter waits for those when it ends: a handler that never returns would keep alive
+a process that was asked to stop.
 """
 
 from __future__ import annotations
@@ -10,9 +12,11 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import functools
+import itertools
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
+from queue import Empty, SimpleQueue
 from typing import Any, Final
 
 from acemq_amqp.errors import HandlerError
@@ -37,11 +41,8 @@ class WorkerThreads:
     def __init__(self, most: int, name: str) -> None:
         self._most = most
         self._name = name
-        self._lock = threading.RLock()  # calls cancelled by a stop end in it
-        self._threads: ThreadPoolExecutor | None = None
-        self._running = 0
-        #: counts calls, so that a look at idle threads knows whether there was one since
-        self._calls = 0
+        self._lock = threading.Lock()
+        self._crew: _Crew | None = None
 
     async def run(self, function: Callable[..., Any], *args: Any) -> Any:
         """What the function gives, called in a thread with the caller's context variables.
@@ -52,38 +53,84 @@ class WorkerThreads:
         """
         context = contextvars.copy_context()
         call = functools.partial(context.run, _guarded, function, args)
-        with self._lock:  # so that idle threads end before a call is handed over, or not at all
-            if self._threads is None:
-                self._threads = ThreadPoolExecutor(self._most, thread_name_prefix=self._name)
-            result = self._threads.submit(call)
-            self._running += 1
-            self._calls += 1
-        result.add_done_callback(self._ended)
-        try:
-            return await asyncio.wrap_future(result)
-        finally:
-            if self._running == 0:
-                asyncio.get_running_loop().call_later(_IDLE, self._stop_idle, self._calls)
+        with self._lock:
+            if self._crew is None:
+                self._crew = _Crew(self._most, self._name)
+            result = self._crew.submit(call)
+        return await asyncio.wrap_future(result)
 
     def stop(self) -> None:
         """Lets idle threads end; one that is still in a function ends after it."""
         with self._lock:
-            self._let_go()
+            crew, self._crew = self._crew, None
+        if crew is not None:
+            crew.dismiss()
 
-    def _ended(self, result: Future[Any]) -> None:
-        """A call has ended in its thread, which may be long after its caller was cancelled."""
+
+class _Crew:
+    """Daemon threads and the calls that wait for one."""
+
+    def __init__(self, most: int, name: str) -> None:
+        self._most = most
+        self._name = name
+        self._numbers = itertools.count()
+        self._lock = threading.Lock()
+        self._calls: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
+        self._threads = 0
+        #: calls that wait or run
+        self._pending = 0
+
+    def submit(self, call: Callable[[], Any]) -> Future[Any]:
+        result: Future[Any] = Future()
         with self._lock:
-            self._running -= 1
+            self._calls.put((result, call))
+            self._pending += 1
+            if self._threads < min(self._pending, self._most):
+                self._threads += 1
+                name = f"{self._name}_{next(self._numbers)}"
+                threading.Thread(target=self._work, name=name, daemon=True).start()
+        return result
 
-    def _stop_idle(self, calls: int) -> None:
+    def dismiss(self) -> None:
+        """Cancels the calls that wait; every thread ends after the one it is in."""
+        cancelled = []
         with self._lock:
-            if self._calls == calls and self._running == 0:
-                self._let_go()
+            while not self._calls.empty():
+                if (waiting := self._calls.get()) is not None:
+                    cancelled.append(waiting[0])
+            for _ in range(self._threads):
+                self._calls.put(None)
+        for result in cancelled:
+            result.cancel()
 
-    def _let_go(self) -> None:
-        if self._threads is not None:
-            self._threads.shutdown(wait=False, cancel_futures=True)
-            self._threads = None
+    def _work(self) -> None:
+        while (taken := self._next()) is not None:
+            result, call = taken
+            if result.set_running_or_notify_cancel():
+                _carry_out(result, call)
+            del result, call, taken  # or what they hold lives as long as this thread idles
+            with self._lock:
+                self._pending -= 1
+
+    def _next(self) -> tuple[Future[Any], Callable[[], Any]] | None:
+        """The next call; None where the thread is to end."""
+        try:
+            return self._calls.get(timeout=_IDLE)
+        except Empty:
+            with self._lock:  # so that nobody hands a call to a thread that ends
+                if self._calls.empty():
+                    self._threads -= 1
+                    return None
+            return self._next()
+
+
+def _carry_out(result: Future[Any], call: Callable[[], Any]) -> None:
+    try:
+        value = call()
+    except BaseException as failure:
+        result.set_exception(failure)
+    else:
+        result.set_result(value)
 
 
 def _guarded(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:

@@ -14,7 +14,7 @@ import uuid
 from typing import Any, Final, Protocol, runtime_checkable
 
 from acemq_amqp.codec import Codec
-from acemq_amqp.codecs.waiting import blocks, decode_waiting, encode_waiting
+from acemq_amqp.codecs.waiting import blocks, decode_waiting, encode_waiting, waits
 from acemq_amqp.errors import AceMQError, ConfigurationError, DecodeError, FatalError, StoreError
 from acemq_amqp.patterns.store_threads import threads_of
 
@@ -123,6 +123,7 @@ class ClaimCheckCodec:
         self._store = store
         self._threshold = threshold
         self._threads = threads_of(store)
+        self._computes = not waits(delegate) and not blocks(delegate)
 
     def __repr__(self) -> str:
         return f"ClaimCheckCodec({self._delegate!r}, above={self._threshold} bytes)"
@@ -178,7 +179,9 @@ class ClaimCheckCodec:
     async def encode_async(self, payload: Any) -> bytes:
         """:meth:`encode`, with the store asked beside the event loop."""
         encoded: bytes
-        if blocks(self._delegate):
+        if self._computes:
+            encoded = self._delegate.encode(payload)
+        elif blocks(self._delegate):
             encoded = await self._threads.run(self._delegate.encode, payload)
         else:
             encoded = await encode_waiting(self._delegate, payload)
@@ -193,6 +196,8 @@ class ClaimCheckCodec:
             body = await self._threads.run(self._get, _key_in(body))
         elif body[:_HEADER] == _INLINE:
             body = body[_HEADER:]
+        if self._computes:
+            return self._delegate.decode(body, content_type)
         if blocks(self._delegate):
             return await self._threads.run(self._delegate.decode, body, content_type)
         return await decode_waiting(self._delegate, body, content_type)

@@ -3,6 +3,7 @@
 The handler is given an open transaction. What it writes there, the outbox records among it, and the
 note that its message was handled are one commit, and the message is acknowledged after it. Killed
 at any step, the effect is there once: before the commit nothing is, after it a repeat is accepted.
+One text serves both sorts of handlers: a plain one's transaction never suspends, and is driven.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from acemq_amqp.flavours.calls import checked_callable, is_coroutine_function
 from acemq_amqp.message import Message
 from acemq_amqp.patterns.claim import Claim
 from acemq_amqp.patterns.idempotency import KeyOf
+from acemq_amqp.patterns.waiting import driven
 
 log = logging.getLogger("acemq_amqp")
 
@@ -88,59 +90,24 @@ def transactional(
     )
     identity = _identity(key, scope)
     later = in_progress(in_progress_delay)
-    wrap = _awaiting if asynchronous else _blocking
-    wrapped = wrap(opened, handler, identity, later)
+    wrapped = _wrapped(opened, handler, identity, later)
     wrapped.close = opened.close  # type: ignore[attr-defined]
     return wrapped
 
 
-def _blocking(
+def _wrapped(
     inbox: Any,
     handler: Callable[[Message, Any], Any],
     identity: Callable[[Message], str],
     later: Ack,
 ) -> Callable[[Message], Any]:
-    @functools.wraps(handler, updated=())
-    def once(message: Message) -> Ack:
-        key = identity(message)
-        try:
-            with inbox.transaction(key) as (claim, tx):
-                if claim is not Claim.CLAIMED:
-                    return _unclaimed(claim, later)
-                try:
-                    ack = decision_of(handler(message, tx))
-                except BaseException as failure:
-                    raise _Failed(failure) from failure
-                if ack.kind is not AckKind.ACCEPT:
-                    raise _Undone(ack)
-        except _Undone as undone:
-            return undone.ack
-        except _Failed as failed:
-            raise failed.failure from failed.failure.__cause__
-        except AceMQError as failure:
-            return _put_back(key, failure, later)
-        return ack
-
-    return once
-
-
-def _awaiting(
-    inbox: Any,
-    handler: Callable[[Message, Any], Any],
-    identity: Callable[[Message], str],
-    later: Ack,
-) -> Callable[[Message], Any]:
-    @functools.wraps(handler, updated=())
-    async def once(message: Message) -> Ack:
+    async def handled(message: Message) -> Ack:
         key = identity(message)
         try:
             async with inbox.transaction(key) as (claim, tx):
                 if claim is not Claim.CLAIMED:
-                    return _unclaimed(claim, later)
-                try:
-                    ack = decision_of(await handler(message, tx))
-                except BaseException as failure:
-                    raise _Failed(failure) from failure
+                    return accept() if claim is Claim.DUPLICATE else later
+                ack = await _answer(handler, message, tx)
                 if ack.kind is not AckKind.ACCEPT:
                     raise _Undone(ack)
         except _Undone as undone:
@@ -148,20 +115,32 @@ def _awaiting(
         except _Failed as failed:
             raise failed.failure from failed.failure.__cause__
         except AceMQError as failure:
-            return _put_back(key, failure, later)
+            # A commit that was cut off may have taken place: the next delivery finds out.
+            log.warning("acemq: %r is put back: %s", key, failure)
+            return later
         return ack
 
-    return once
+    if is_coroutine_function(handler):
+
+        @functools.wraps(handler, updated=())
+        async def awaited(message: Message) -> Ack:
+            return await handled(message)
+
+        return awaited
+
+    @functools.wraps(handler, updated=())
+    def called(message: Message) -> Ack:
+        return driven(handled(message))
+
+    return called
 
 
-def _unclaimed(claim: Claim, later: Ack) -> Ack:
-    return accept() if claim is Claim.DUPLICATE else later
-
-
-def _put_back(key: str, failure: AceMQError, later: Ack) -> Ack:
-    # A commit that was cut off may have taken place: the next delivery finds out.
-    log.warning("acemq: %r is put back: %s", key, failure)
-    return later
+async def _answer(handler: Callable[[Message, Any], Any], message: Message, tx: Any) -> Ack:
+    try:
+        returned = handler(message, tx)
+        return decision_of(await returned if inspect.isawaitable(returned) else returned)
+    except BaseException as failure:
+        raise _Failed(failure) from failure
 
 
 def _opens_awaited(connect: Callable[..., Any]) -> bool:

@@ -63,7 +63,7 @@ def enter(request: pytest.FixtureRequest, flavour: Flavour) -> Callable[[Ledger,
 
     def enter(ledger: Ledger, version: str) -> None:
         scenario = request.node.originalname.removeprefix("test_").replace("_", " ")
-        kind = request.node.callspec.params.get("kind")
+        kind = request.node.callspec.params.get("kind") or request.node.callspec.params.get("code")
         scenario = f"{scenario} ({kind})" if kind else scenario
         counts = ledger.counts(scenario, flavour.name, version)
         request.node.user_properties.append((_LINE, asdict(counts)))

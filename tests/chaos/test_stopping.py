@@ -66,13 +66,13 @@ async def test_a_worker_that_is_asked_to_stop(
         first = await crew.start(1.0)
         await until(lambda: len(crew.noted("began")) >= 6, "a worker at work")
         first.send_signal(signal.SIGTERM)
-        assert await asyncio.wait_for(first.wait(), 20.0) == 0
+        assert await ended(first) == 0
         assert sorted(crew.noted("ended")) == sorted(crew.noted("began"))
         assert await mq.message_count(queue) == 50 - len(crew.noted("ended"))
         second = await crew.start(0.0)
         await until(lambda: len(crew.noted("ended")) >= 50, "the rest handled")
         second.send_signal(signal.SIGTERM)
-        assert await asyncio.wait_for(second.wait(), 20.0) == 0
+        assert await ended(second) == 0
         ledger.handled.update(crew.noted("ended"))
         assert await mq.message_count(queue) == 0
     ledger.check(faulty=False)
@@ -92,8 +92,17 @@ async def test_a_second_signal_does_not_wait(
         worker.send_signal(signal.SIGTERM)
         await until(lambda: abandoned(own_rabbitmq, queue), "the stop to begin")
         worker.send_signal(signal.SIGTERM)
-        await asyncio.wait_for(worker.wait(), 15.0)
+        await ended(worker)
         await until(lambda: holds(mq, queue, 2), "the messages back in the queue")
+
+
+async def ended(worker: asyncio.subprocess.Process) -> int:
+    """Waits for a process to end, and sees to it that it does."""
+    try:
+        return await asyncio.wait_for(worker.wait(), 30.0)
+    except TimeoutError:
+        worker.kill()
+        raise AssertionError("a worker that was asked to stop did not") from None
 
 
 async def abandoned(node: RabbitMQ, queue: str) -> bool:

@@ -350,3 +350,21 @@ def _dead_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+@pytest.mark.parametrize("call", ["purge", "delete_queue", "queue_exists", "message_count", "pull"])
+@pytest.mark.parametrize("name", ["", "q" * 256, "\udc80", 3, b"q"], ids=repr)
+async def test_a_name_that_is_none_is_refused_before_the_broker_sees_it(
+    api: Api, call: str, name: Any
+) -> None:
+    mq = await api.connect()
+    queue = await api.queue(mq)  # the broker takes "" for the queue declared last
+    await mq.publisher("", queue).send(1)
+    with pytest.raises(ConfigurationError, match="name of"):
+        await getattr(mq, call)(name)
+    assert await mq.message_count(queue) == 1
+
+
+def test_an_exchange_of_an_unknown_kind_is_refused_with_the_nearest() -> None:
+    with pytest.raises(ConfigurationError, match="take topic"):
+        Topology().exchange("events", "tpoic")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import threading
 from typing import Any
 
 import pytest
 
-from acemq_amqp import Message, Topology, dead_letter_queue, fixed_retry, reject
+from acemq_amqp import Message, Topology, dead_letter_queue, fixed_retry, parked_queue, reject
+from acemq_amqp.codecs.json import JsonCodec
 from tests.contract.api import Api, arrived, holds
 from tests.contract.seen import Seen, answering, by_payload, raising
 from tests.contract.waiting import until
@@ -136,3 +138,52 @@ async def test_a_plain_handler_runs_in_a_thread_unless_inline(api: Api, inline: 
     await mq.publisher("", queue).send(1)
     await until(lambda: threads, "the handler")
     assert (threads[0] == threading.get_ident()) is inline
+
+
+async def test_a_failure_that_is_final_leaves_its_traceback_in_the_log(
+    api: Api, caplog: pytest.LogCaptureFixture
+) -> None:
+    def typo(message: Message) -> None:
+        message.payload["nubmer"]
+
+    mq = await api.connect()
+    queue = await api.queue(mq)
+    await mq.consume(queue, typo)
+    await mq.publisher("", queue).send({"number": 7})
+    await arrived(mq, dead_letter_queue(queue))
+    [told] = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert queue in told.getMessage() and "KeyError: 'nubmer'" in told.getMessage()
+    assert told.exc_info is not None and isinstance(told.exc_info[1], KeyError)
+
+
+async def test_a_codec_that_tries_to_end_the_program_parks_the_message(api: Api) -> None:
+    class Leaving(JsonCodec):
+        def decode(self, body: bytes, content_type: str | None = None) -> Any:
+            if body == b'"leave"':
+                raise SystemExit(4)
+            return super().decode(body, content_type)
+
+    mq = await api.connect()
+    queue = await api.queue(mq)
+    seen = Seen()
+    await mq.consume(queue, seen, codec=Leaving())
+    await mq.publisher("", queue).send_many(["leave", "stay"])
+    assert "SystemExit" in (await arrived(mq, parked_queue(queue))).headers["x-acemq-error"]
+    await seen.count(1)
+
+
+async def test_a_consume_whose_caller_gave_up_leaves_no_consumer(api: Api) -> None:
+    if api.flavour.name == "blocking":
+        return  # a blocking call cannot be cancelled
+    mq = await api.connect()
+    queue = await api.queue(mq)
+    for turns in range(30):
+        starting = asyncio.ensure_future(mq.consume(queue, Seen()))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        starting.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await (await starting).close()
+    await until(lambda: not mq.consumers, "no consumer left")
+    await mq.publisher("", queue).send(1)
+    await holds(mq, queue, 1)

@@ -13,8 +13,10 @@ import pytest
 
 from acemq_amqp import (
     AceMQError,
+    HealthStatus,
     Message,
     PublishError,
+    PublishRefused,
     PublishResult,
     Topology,
     fixed_retry,
@@ -80,8 +82,10 @@ async def test_a_close_past_its_deadline_says_so_and_leaves_the_message(
     gate.open()
 
 
-async def test_a_close_gives_back_what_waits_for_a_retry(api: Api) -> None:
-    mq, other = await api.connect(retry=fixed_retry(2, 25)), await api.connect()
+async def test_a_wait_held_here_goes_to_the_broker_at_a_close_and_keeps_its_attempt(
+    api: Api,
+) -> None:
+    mq, other = await api.connect(retry=fixed_retry(2, 1)), await api.connect()
     queue = await api.queue(mq)
     seen = Seen(answering(retry()))
     await mq.consume(queue, seen)
@@ -90,7 +94,56 @@ async def test_a_close_gives_back_what_waits_for_a_retry(api: Api) -> None:
     assert await mq.close()
     await holds(other, queue, 3)
     delivery = await arrived(other, queue)
+    assert delivery.headers["x-acemq-attempt"] == 2
+
+
+async def test_a_close_gives_back_what_waits_where_nothing_may_be_declared(api: Api) -> None:
+    mq, other = await api.connect(retry=fixed_retry(2, 25)), await api.connect()
+    queue = await api.queue(mq)
+    seen = Seen(answering(retry()))
+    await mq.consume(queue, seen, declare=False)
+    await mq.publisher("", queue).send_many(range(3))
+    await seen.count(3)
+    assert await mq.close()
+    await holds(other, queue, 3)
+    delivery = await arrived(other, queue)
     assert delivery.headers["x-acemq-attempt"] == 1
+
+
+async def test_a_failed_message_that_cannot_be_moved_does_not_hold_up_a_close(api: Api) -> None:
+    mq, other = await api.connect(), await api.connect()
+    queue = await api.queue(mq)
+    seen = Seen(answering(reject("no")))
+    await mq.consume(queue, seen, declare=False)  # there is no dead-letter queue
+    await mq.publisher("", queue).send(1)
+    await seen.count(1)
+
+    async def troubled() -> bool:
+        return (await mq.health()).status is HealthStatus.DEGRADED
+
+    await until(troubled, "health to tell")
+    assert await mq.close(15)
+    await holds(other, queue, 1)
+
+
+async def test_a_closing_connection_takes_no_more_and_confirms_what_it_took(api: Api) -> None:
+    mq, other = await api.connect(), await api.connect()
+    queue = await api.queue(mq)
+    publisher, confirmed = mq.publisher("", queue), []
+
+    async def sending() -> PublishRefused:
+        while True:
+            try:
+                confirmed.append((await publisher.send(1)).message_id)
+            except PublishRefused as refused:
+                return refused
+
+    senders = [asyncio.ensure_future(sending()) for _ in range(5)]
+    await until(lambda: len(confirmed) > 20, "some to be confirmed")
+    assert await mq.close()
+    for sender in senders:
+        assert (await sender).stored == "no"
+    await holds(other, queue, len(confirmed))
 
 
 async def test_closing_the_consumer_from_inside_its_handler_returns(api: Api) -> None:

@@ -32,6 +32,8 @@ INTERNAL = {
     "Consumer": {
         "attach": "between the core's parts",
         "close_by": "between the core's parts",
+        "closing": "between the core's parts",
+        "declares": "between the core's parts",
         "declare_target": "between the core's parts",
         "fail": "between the core's parts",
         "handles": "between the core's parts",

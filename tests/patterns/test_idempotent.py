@@ -55,13 +55,11 @@ def wrapped(request: pytest.FixtureRequest) -> Callable[..., Callable[[Message],
 
 @pytest.mark.parametrize("answer", [None, accept()])
 def test_what_was_accepted_is_not_run_again(wrapped: Any, answer: Any) -> None:
-    seen: list[str] = []
-    handle = wrapped(
-        InMemoryIdempotencyStore(), lambda message: seen.append(message.envelope.id) or answer
-    )
+    seen = Seen(lambda message: answer)
+    handle = wrapped(InMemoryIdempotencyStore(), seen)
     kinds = [handle(message(id_)).kind for id_ in ("id-1", "id-1", "id-2")]
     assert kinds == [AckKind.ACCEPT] * 3
-    assert seen == ["id-1", "id-2"]
+    assert [each.envelope.id for each in seen.messages] == ["id-1", "id-2"]
 
 
 @pytest.mark.parametrize("answer", [retry("x"), reject("x"), park("x")])
@@ -303,7 +301,7 @@ async def test_a_store_that_suspends_wants_coroutines() -> None:
 def test_a_store_that_suspends_beside_a_plain_handler_says_so(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    handle = idempotent(Suspending(), pytest.fail)
+    handle = idempotent(Suspending(), Seen())
     with pytest.raises(ConfigurationError, match="wants 'async def' handlers"):
         handle(message())
 

@@ -32,10 +32,10 @@ MESSAGES = 12
 class Scene:
     """A queue, a database, and programs that work on them."""
 
-    def __init__(self, url: str, database: str, queue: str, folder: Path) -> None:
-        self.url, self.database, self.queue, self.folder = url, database, queue, folder
-        create_schema(database)
-        databases.run(database, "CREATE TABLE effects (id text)")
+    def __init__(self, url: str, where: str, queue: str, folder: Path) -> None:
+        self.url, self.database, self.queue, self.folder = url, where, queue, folder
+        create_schema(where)
+        databases.run(where, "CREATE TABLE effects (id text)")
         self.mq = blocking.connect(url)
         self.mq.declare(Topology().queue(queue, dead_letter=True))
 
@@ -58,7 +58,7 @@ class Scene:
 
     @contextmanager
     def killed_and_begun_again(self, program: str, flavour: str, step: str) -> Iterator[None]:
-        """Lets a program die at a step, and another go on in its place while the context is open."""
+        """Lets a program die at a step, and another go on while the context is open."""
         assert self.begin(program, flavour, step).wait(60) == -signal.SIGKILL
         second = self.begin(program, flavour, step)
         try:
@@ -171,6 +171,68 @@ def test_a_relay_killed_at_any_step_publishes_each_record_in_order(
     found = published(scene)
     assert sorted(found) == sorted(made)
     assert in_order(found)
+
+
+# ------------------------------------------------------------ four relays in four processes
+
+
+@pytest.fixture
+def on_postgres(
+    amqp_url: str,
+    postgres_database: str,  # noqa: F811
+    tmp_path: Path,
+    names: object,
+) -> Iterator[Scene]:
+    scene = Scene(amqp_url, postgres_database, names("orders"), tmp_path)  # type: ignore[operator]
+    yield scene
+    scene.mq.close()
+
+
+def relayed(scene: Scene, rows: int, *, stopping: bool) -> list[tuple[str, int]]:
+    """Lets four relays publish rows of 200 keys; one of them sleeps past its lease meanwhile."""
+    made = [(f"key-{number % 200}", number) for number in range(rows)]
+    store = SqlOutboxStore(scene.database)
+    driven(_written(store, scene, made))
+    store.close()
+    relays = [scene.begin("relay", "async" if n % 2 else "blocking") for n in range(4)]
+    try:
+        if stopping:
+            eventually(lambda: waiting(scene) < rows, "some marked")
+            relays[0].send_signal(signal.SIGSTOP)
+        eventually(lambda: waiting(scene) == 0, "all marked", within=300)
+        relays[0].send_signal(signal.SIGCONT)
+        marked = "SELECT id, settled FROM acemq_outbox ORDER BY id"
+        before = databases.rows(scene.database, marked)
+        eventually(lambda: _awake(relays[0].pid), "the sleeper awake")
+        assert databases.rows(scene.database, marked) == before
+    finally:
+        for each in relays:
+            each.kill()
+            each.wait()
+    return made
+
+
+def _awake(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "T"
+
+
+@pytest.mark.parametrize("rows", [2000, pytest.param(20_000, marks=pytest.mark.soak)])
+def test_four_relays_double_nothing_and_keep_every_key_in_order(
+    on_postgres: Scene, rows: int
+) -> None:
+    made = relayed(on_postgres, rows, stopping=False)
+    assert on_postgres.left() == rows
+    found = published(on_postgres)
+    assert sorted(found) == sorted(made) and in_order(found)
+
+
+@pytest.mark.parametrize("rows", [2000, pytest.param(20_000, marks=pytest.mark.soak)])
+def test_a_relay_that_slept_past_its_lease_loses_nothing_and_marks_nothing(
+    on_postgres: Scene, rows: int
+) -> None:
+    made = relayed(on_postgres, rows, stopping=True)
+    found = published(on_postgres)
+    assert sorted(found) == sorted(made) and in_order(found)
 
 
 # ------------------------------------------------------------ the long form

@@ -120,7 +120,9 @@ def working(database: str, death: Death, flavour: str) -> Callable[[Message], An
     return answered(handler, death, flavour, step="committed")
 
 
-def answered(handler: Any, death: Death, flavour: str, step: str = "answered") -> Any:
+def answered(
+    handler: Any, death: Death, flavour: str, step: str = "answered"
+) -> Callable[[Message], Any]:
     """The handler, and a step between its answer and the acknowledgement."""
 
     def once(message: Message) -> Any:

@@ -55,6 +55,10 @@ def note(tx: Any, message: Message) -> None:
     tx.execute(f"INSERT INTO done VALUES ({mark})", (message.envelope.id,))
 
 
+def note_nothing(message: Message, tx: Any) -> None:
+    pytest.fail("called without a transaction")
+
+
 def done(database: str) -> list[str]:
     return [id_ for (id_,) in databases.rows(database, "SELECT id FROM done ORDER BY id")]
 
@@ -167,7 +171,7 @@ def test_a_database_that_is_not_there_puts_back_and_counts_no_attempt(
 ) -> None:
     monkeypatch.setattr("acemq_stores.sql.sources.PATIENCE", 0.2)
     handle = transactional(
-        f"postgresql://nobody@127.0.0.1:{free_port()}/none", pytest.fail, create=False
+        f"postgresql://nobody@127.0.0.1:{free_port()}/none", note_nothing, create=False
     )
     assert handle(message()).kind is AckKind.IN_PROGRESS
     assert "'id-1' is put back" in caplog.text

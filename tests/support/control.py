@@ -113,7 +113,7 @@ class Controlled(ABC):
     def close_connections(self, reason: str = "closed by the test") -> None:
         """Closes every client's connection with 320 CONNECTION_FORCED."""
         self.eval(
-            f'[rabbit_networking:close_connection(C, "{reason}") '
+            f'[catch rabbit_networking:close_connection(C, "{reason}") '
             "|| C <- rabbit_networking:connections()], ok"
         )
 

@@ -81,7 +81,7 @@ class ChannelSubscription(SettlingChannel):
             self._end(
                 BrokerError(
                     f"acemq: the broker cancelled {self._name}: the queue was deleted or its "
-                    "leader moved; consume again once the queue is there"
+                    "leader moved; it comes back once the queue is there"
                 )
             )
             self._channel.discard()

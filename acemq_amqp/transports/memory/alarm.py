@@ -13,14 +13,16 @@ from acemq_amqp.core.ports import Deadline, Event, Outcome, Outgoing, Work
 
 
 class Answered:
-    """A publish whose outcome was known at once."""
+    """A publish whose outcome was known at once. Asking for it lets others run, as a wait would."""
 
-    __slots__ = ("_outcome",)
+    __slots__ = ("_outcome", "_work")
 
-    def __init__(self, outcome: Outcome) -> None:
+    def __init__(self, outcome: Outcome, work: Work) -> None:
         self._outcome = outcome
+        self._work = work
 
     async def outcome(self, deadline: Deadline) -> Outcome:
+        await self._work.clock.sleep(0)
         return self._outcome
 
 

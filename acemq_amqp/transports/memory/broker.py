@@ -244,7 +244,7 @@ class MemoryBroker:
                 outcome = self._accept(outgoing, link.login)
         if on_outcome is not None:
             on_outcome(outcome)
-        return Answered(outcome)
+        return Answered(outcome, link.work)
 
     def withdraw(self, waiting: Waiting) -> None:
         """Takes back a publish that waits; it never turns up."""

@@ -188,7 +188,7 @@ class PikaSubscription:
             self._end(
                 BrokerError(
                     f"acemq: the broker cancelled the consumer of queue '{self._request.queue}': "
-                    "the queue was deleted, or its leader moved; subscribe again"
+                    "the queue was deleted, or its leader moved; it comes back once the queue does"
                 )
             )
 

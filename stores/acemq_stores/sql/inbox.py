@@ -8,8 +8,8 @@ the one write lock does.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from acemq_amqp.durations import Duration, milliseconds, seconds
@@ -90,9 +90,11 @@ class _Inbox:
 class SqlInbox(_Inbox):
     """Transactions for plain handlers, each in the thread that asks for it."""
 
-    @contextmanager
-    def transaction(self, key: str) -> Iterator[tuple[Claim, Any]]:
+    @asynccontextmanager
+    async def transaction(self, key: str) -> AsyncIterator[tuple[Claim, Any]]:
         """A transaction in which the message is claimed; committed at the end, undone by an error.
+
+        Nothing in it suspends.
 
         :raises StoreError: the database failed, or is not there; the commit may have taken place
         """

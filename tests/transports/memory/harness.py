@@ -20,6 +20,7 @@ from acemq_amqp.core.ports import (
 )
 from acemq_amqp.errors import BrokerError
 from acemq_amqp.fieldtable import HeaderTable
+from acemq_amqp.flavours.threads import ThreadClock
 from acemq_amqp.properties import Properties
 from acemq_amqp.topology import BindingDeclaration, ExchangeDeclaration, QueueDeclaration
 from acemq_amqp.transports.memory import MemoryBroker, MemoryTransport
@@ -60,7 +61,9 @@ class FakeEvent:
 
 
 class FakeWork:
-    """The one thing of a flavour that the link uses."""
+    """The two things of a flavour that the link uses."""
+
+    clock = ThreadClock()
 
     def event(self) -> FakeEvent:
         return FakeEvent()

@@ -10,7 +10,6 @@ from acemq_amqp.errors import (
     AccessRefused,
     BrokerError,
     ConfigurationError,
-    ConnectionLost,
     DeclarationMismatch,
 )
 from acemq_amqp.transports.memory import MemoryBroker
@@ -150,12 +149,6 @@ def test_exchanges_that_this_broker_cannot_do(client: Client) -> None:
     with pytest.raises(ConfigurationError, match="hash-header"):
         client.exchange("x", "direct", arguments={"hash-header": "a"})
     assert not client.lost
-
-
-def test_an_exchange_type_that_nobody_knows_costs_the_connection(client: Client) -> None:
-    with pytest.raises(ConnectionLost, match="invalid exchange type 'tree'"):
-        client.exchange("x", "tree")
-    assert [error.code for error in client.lost] == [503]
 
 
 def test_an_exclusive_queue_is_its_connection_s(client: Client, broker: MemoryBroker) -> None:
