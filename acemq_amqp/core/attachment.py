@@ -97,8 +97,8 @@ class Attachment:
     async def attach(self, link: Link, deadline: Deadline, *, again: bool) -> None:
         """Subscribes on a link, declaring first where failed messages go.
 
-        :param again: it was attached before. What cannot be declared now, say on a node that is
-            down, is then no reason to stand still: a hop that needs it waits
+        :param again: it was attached before. It then consumes first, and what cannot be declared
+            now, say on a node that is down, is no reason not to: a hop that needs it waits
         :raises NotFound: the queue is not there
         """
         queue = self._spec.queue
@@ -108,18 +108,22 @@ class Attachment:
                 "for example with connection.declare(Topology().queue(...))",
                 code=404,
             )
+        if not again:
+            await self._declare(link, deadline)
+        self.probing = self._spec.may_probe
+        self._attached.clear()
+        await self._subscribe(link, 1 if self.probing else self._spec.prefetch, deadline)
+        self._attached.set()
+        if again:
+            await self._declare_if_possible(link, deadline)
+
+    async def _declare_if_possible(self, link: Link, deadline: Deadline) -> None:
         try:
             await self._declare(link, deadline)
         except (ConnectionLost, DeclarationMismatch):
             raise
         except BrokerError as failure:
-            if not again:
-                raise
-            log.warning("acemq: %s is consumed from all the same: %s", queue, failure)
-        self.probing = self._spec.may_probe
-        self._attached.clear()
-        await self._subscribe(link, 1 if self.probing else self._spec.prefetch, deadline)
-        self._attached.set()
+            log.warning("acemq: %s is consumed from all the same: %s", self._spec.queue, failure)
 
     async def _subscribe(self, link: Link, prefetch: int, deadline: Deadline) -> None:
         before = self.subscription

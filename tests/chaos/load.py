@@ -120,7 +120,10 @@ class Load:
         except PublishUnknown as doubt:
             ledger.doubt(number, str(doubt))
         except PublishRefused as refused:
-            ledger.refuse(number, str(refused))
+            if refused.stored == "perhaps":  # nacked: some queue may have it
+                ledger.doubt(number, str(refused))
+            else:
+                ledger.refuse(number, str(refused))
         else:
             ledger.confirm(number)
 

@@ -19,7 +19,7 @@ from acemq_amqp.transports.aiopika.deadlines import Deadlines
 from acemq_amqp.transports.aiopika.pending import PendingPublish
 from acemq_amqp.transports.aiopika.tap_stream import TapStream
 from acemq_amqp.transports.wire.events import Acked, ChannelClosed, Nacked, Returned
-from acemq_amqp.transports.wire.publishing import PublishLedger
+from acemq_amqp.transports.wire.publishing import RENEWAL, PublishLedger
 
 #: bytes collected for one write
 _ONE_WRITE = 256 * 1024
@@ -48,6 +48,8 @@ class PublishingLane:
         self._deadlines = Deadlines(loop)
         self._channel: LiveChannel | None = None
         self._opening = False
+        self._leaving = False
+        self._opened_at = 0.0
         self._scheduled = False
 
     def submit(
@@ -67,6 +69,8 @@ class PublishingLane:
     def flush(self) -> None:
         """Writes what may be written; opens the channel where that is what it takes."""
         ledger, stream = self.ledger, self._stream
+        if self._leaving and ledger.at_rest:
+            self._leave()
         if self._channel is None:
             self._want_channel()
             return
@@ -93,6 +97,7 @@ class PublishingLane:
             ledger.acked(event.tag, event.multiple)
         elif isinstance(event, Nacked):
             ledger.nacked(event.tag, event.multiple)
+            self._doubt()
         elif isinstance(event, Returned):
             ledger.returned(
                 event.exchange,
@@ -102,11 +107,11 @@ class PublishingLane:
                 event.text,
             )
         elif isinstance(event, ChannelClosed):
-            self._channel = None
+            self._channel, self._leaving = None, False
             ledger.channel_closed(event.code, event.text)
             self.flush()  # which opens the next one for what is still queued
             return
-        if ledger.wanting:  # a twin of what was settled may go now
+        if self._leaving or ledger.wanting:  # a twin of what was settled may go now
             self.flush()
 
     def retire(self) -> None:
@@ -114,6 +119,22 @@ class PublishingLane:
         self._channel = None
 
     # ------------------------------------------------------------ inside
+
+    def _doubt(self) -> None:
+        """After a nack the channel is left for a fresh one, at most once a second.
+
+        RabbitMQ 3.10 nacks everything for a quorum queue on a channel that met it without a leader.
+        """
+        if self._channel is not None and self._loop.time() - self._opened_at > RENEWAL:
+            self._leaving = True
+            self.ledger.rest()
+
+    def _leave(self) -> None:
+        channel, self._channel, self._leaving = self._channel, None, False
+        if channel is not None:
+            self._channels.receivers.pop(channel.number, None)
+            channel.discard()
+            self.ledger.left()
 
     def _turn(self) -> None:
         self._scheduled = False
@@ -134,5 +155,5 @@ class PublishingLane:
             self._opening = False
         channel.own(self)
         self.ledger.reopened(channel.number)
-        self._channel = channel
+        self._channel, self._opened_at = channel, self._loop.time()
         self.flush()

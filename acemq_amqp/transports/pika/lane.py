@@ -9,6 +9,7 @@ what was not yet written goes out on the next channel.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -19,7 +20,7 @@ from acemq_amqp.transports.pika.channels import LiveChannel
 from acemq_amqp.transports.pika.pending import PendingPublish
 from acemq_amqp.transports.pika.session import Session
 from acemq_amqp.transports.wire.events import Acked, ChannelClosed, Nacked, Returned, WireEvent
-from acemq_amqp.transports.wire.publishing import PublishLedger
+from acemq_amqp.transports.wire.publishing import RENEWAL, PublishLedger
 
 
 class Lane:
@@ -30,6 +31,8 @@ class Lane:
         self.ledger = PublishLedger(0, session.frame_max, threading.Lock())
         self._channel: LiveChannel | None = None
         self._ready = False
+        self._leaving = False
+        self._opened_at = 0.0
         self._due = False
         self._again = False
 
@@ -64,6 +67,8 @@ class Lane:
     def flush(self) -> None:
         """Writes what waits, as far as there is room."""
         self._again = False
+        if self._leaving and self.ledger.at_rest:
+            self._leave()
         if self._ready:
             if self._channel is not None and self._channel.is_open:
                 self._write(self._channel)
@@ -99,7 +104,7 @@ class Lane:
     def _confirming(self, _answer: Any) -> None:
         assert self._channel is not None
         self.ledger.reopened(self._channel.number)
-        self._ready = True
+        self._ready, self._opened_at = True, time.monotonic()
         self.flush()
 
     def _receive(self, event: WireEvent) -> None:
@@ -107,6 +112,7 @@ class Lane:
             self.ledger.acked(event.tag, event.multiple)
         elif isinstance(event, Nacked):
             self.ledger.nacked(event.tag, event.multiple)
+            self._doubt()
         elif isinstance(event, Returned):
             self.ledger.returned(
                 event.exchange,
@@ -117,7 +123,32 @@ class Lane:
             )
         self._look_again()  # an equal message may have waited for this one
 
+    def _doubt(self) -> None:
+        """After a nack the channel is left for a fresh one, at most once a second.
+
+        RabbitMQ 3.10 nacks everything for a quorum queue on a channel that met it without a leader.
+        """
+        if self._ready and time.monotonic() - self._opened_at > RENEWAL:
+            self._leaving = True
+            self.ledger.rest()
+
+    def _leave(self) -> None:
+        channel, self._channel = self._channel, None
+        self._ready = self._leaving = False
+        if channel is not None:
+            self._session.routes[channel.number] = _ignored
+            channel.close(_nothing)
+            self.ledger.left()
+
     def _closed(self, closed: ChannelClosed) -> None:
-        self._channel, self._ready = None, False
+        self._channel, self._ready, self._leaving = None, False, False
         self.ledger.channel_closed(closed.code, closed.text)
         self.flush()
+
+
+def _ignored(_event: WireEvent) -> None:
+    """A late confirm on a channel that was left."""
+
+
+def _nothing() -> None:
+    pass

@@ -26,6 +26,8 @@ from acemq_amqp.transports.wire.frames import header_fits, publish_method, publi
 OnOutcome: TypeAlias = Callable[[Outcome], None]
 
 _log = logging.getLogger("acemq")
+#: a publishing channel that nacks is left for a fresh one at most so often, in seconds
+RENEWAL = 1.0
 #: what a frame set takes besides properties and body, about
 _OVERHEAD = 64
 
@@ -265,6 +267,23 @@ class PublishLedger:
             self.channel = channel
             self._last_tag, self._lowest_tag = 0, 1
             self._open = True
+
+    def rest(self) -> None:
+        """Nothing more is written on this channel, which is to be left once it is ``at_rest``."""
+        self._open = False
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether every message that was written has its outcome."""
+        with self._lock:
+            return self._unsettled == len(self._queued) + len(self._aside)
+
+    def left(self) -> None:
+        """The channel was left for another one: late confirms on it meet nobody."""
+        with self._lock:
+            told = self._ground(Unknown("its channel was left") for _ in self._flying)
+            self._open = False
+        _tell(told)
 
     def lost(self, reason: str) -> None:
         """The connection is gone: what was written is unknown, the rest was never sent.
