@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from acemq_amqp import Topology
+from acemq_amqp import PublishRefused, Topology
 from tests.chaos.conftest import Form
 from tests.chaos.ledger import Ledger
 from tests.chaos.load import DEADLINE, Load
@@ -108,3 +108,32 @@ async def flood(*arguments: Any) -> list[int]:
     printed, _ = await program.communicate()
     assert program.returncode == 0
     return [int(number) for number in printed.split()]
+
+
+async def test_a_queue_that_refuses_for_a_while(load: Load, own_rabbitmq: RabbitMQ) -> None:
+    """After nacks the publisher goes on by a fresh channel, and nobody else notices."""
+    await load.open(own_rabbitmq.url)
+    full = f"{load.queue}.full"
+    limited = {"x-max-length": 1, "x-overflow": "reject-publish"}
+    await load.mq.declare(Topology().queue(full, quorum=False, args=limited))
+    load.start()
+    await load.flows()
+    publisher = load.mq.publisher("", full)
+    refusals: list[PublishRefused] = []
+
+    async def refused(wanted: int) -> bool:
+        try:
+            await publisher.send("no room")
+        except PublishRefused as refusal:
+            refusals.append(refusal)
+        return len(refusals) >= wanted
+
+    for number in range(3):
+        await until(lambda wanted=10 * (number + 1): refused(wanted), "nacks")  # type: ignore[misc]
+        await load.flows(300)  # long enough for a channel to be left again
+    assert all(refusal.stored == "perhaps" for refusal in refusals)
+    await load.mq.purge(full)
+    assert (await publisher.send("room")).routed
+    assert await load.recoveries() == 0
+    await load.finish(faulty=False)
+    assert load.ledger.confirmed == load.ledger.published

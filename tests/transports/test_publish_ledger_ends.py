@@ -201,3 +201,32 @@ def test_a_lost_connection_leaves_nothing_open(sender: Sender) -> None:
     assert sender.ledger.unsettled == 0
     assert not sender.ledger.wanting
     assert sender.write() == []
+
+
+# ---------------------------------------------------------------- leaving a channel for another
+
+
+def test_a_channel_at_rest_is_written_on_no_more(sender: Sender) -> None:
+    sender.flies("a", "b")
+    sender.ledger.rest()
+    sender.send("c")
+    assert sender.write() == []
+    assert not sender.ledger.at_rest
+    sender.ledger.nacked(1, False)
+    sender.ledger.acked(2, False)
+    assert sender.ledger.at_rest
+
+
+def test_a_channel_that_was_left_goes_on_with_what_waits(sender: Sender) -> None:
+    sender.flies("a", "late")
+    sender.ledger.rest()
+    sender.ledger.withdraw(sender.entries["late"], "late")
+    sender.send("b")
+    sender.ledger.nacked(1, False)
+    sender.ledger.left()
+    assert not sender.ledger.wanting
+    sender.ledger.reopened(2)
+    assert sender.write() == ["b"]
+    sender.ledger.acked(1, False)
+    assert sender.told["late"] == [Unknown("late")]
+    assert sender.told["b"] == [Confirmed()]
