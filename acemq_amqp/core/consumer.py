@@ -322,12 +322,17 @@ class Consumer:
         self._move(arrival, message, settlement)
 
     def _tell(self, message: Message, ack: Ack, settlement: Settlement) -> None:
-        """A failure leaves a trace in the log: a warning with its traceback once it is final."""
+        """A failure leaves a trace in the log: a warning with its traceback once it is final.
+
+        What a handler set aside of its own will is no failure, and less loud.
+        """
         hop = settlement if isinstance(settlement, Hop) else settlement.then
         final = hop.result in ("rejected", "dead_lettered", "parked")
+        willed = ack.kind in (AckKind.REJECT, AckKind.PARK)
+        level = logging.DEBUG if not final else logging.INFO if willed else logging.WARNING
         raised = ack.error if isinstance(ack.error, Exception) else None
         log.log(
-            logging.WARNING if final else logging.DEBUG,
+            level,
             "acemq: message %s of %s, attempt %d, goes to %s: %s",
             message.envelope.id,
             self.queue,
