@@ -247,8 +247,9 @@ async def test_closing_waits_for_handlers_and_gives_back_the_rest(api: Api) -> N
     group = await start_group(api, mq, queue, 2, seen, prefetch=1)
     await send(mq, queue, *range(4))
     await gate.holds(2)
+    consumers = mq.consumers
     closing = asyncio.ensure_future(group.close())
-    await until(lambda: group.closed, "the close begun")
+    await until(lambda: not any(each.running for each in consumers), "the close begun")
     gate.open()
     assert await closing is True
     assert (group.size, group.counters, mq.consumers) == (0, (), ())
