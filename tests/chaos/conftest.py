@@ -11,6 +11,7 @@ import logging
 import threading
 from collections.abc import AsyncIterator, Callable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -58,8 +59,13 @@ def flavour(request: pytest.FixtureRequest) -> Flavour:
 
 
 @pytest.fixture
-def enter(request: pytest.FixtureRequest, flavour: Flavour) -> Callable[[Ledger, str], None]:
-    """Puts a ledger into the table at the end: ``enter(ledger, version)``."""
+def enter(
+    request: pytest.FixtureRequest, flavour: Flavour, form: Form
+) -> Callable[[Ledger, str], None]:
+    """Puts a ledger into the table at the end: ``enter(ledger, version)``.
+
+    Whoever has a ledger has both forms, alike or not.
+    """
 
     def enter(ledger: Ledger, version: str) -> None:
         scenario = request.node.originalname.removeprefix("test_").replace("_", " ")
@@ -90,6 +96,15 @@ async def load(flavour: Flavour, names: Callable[[str], str]) -> AsyncIterator[L
 
 def _left(threads: set[threading.Thread], tasks: set[asyncio.Task[Any]]) -> list[str]:
     return [name for name in left(threads, tasks) if not name.startswith("proxy")]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Who asks for a server needs one."""
+    for item in items:
+        ours = item.path.parent == Path(__file__).parent
+        asked = set(getattr(item, "fixturenames", ()))
+        if ours and asked & {"own_rabbitmq", "start_rabbitmq"}:
+            item.add_marker(pytest.mark.server)
 
 
 # ---------------------------------------------------------------- the table

@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.chaos.conftest import LONG
 from tests.chaos.ledger import Ledger
 from tests.chaos.load import Load
 from tests.contract import threads
 from tests.contract.waiting import until
 from tests.support.rabbitmq import RabbitMQ
 
-pytestmark = [pytest.mark.server, pytest.mark.soak, pytest.mark.chaos]
 Enter = Callable[[Ledger, str], None]
 
 
@@ -39,6 +39,9 @@ def leader_of(node: RabbitMQ, queue: str) -> str:
     return found[0]
 
 
+@pytest.mark.soak
+@pytest.mark.chaos
+@pytest.mark.parametrize("form", [LONG], ids=["long"])
 async def test_a_quorum_leader_killed(load: Load, cluster: list[RabbitMQ], enter: Enter) -> None:
     await load.open([node.url for node in cluster], quorum=True)
     load.start()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.chaos.conftest import Form
 from tests.chaos.ledger import Ledger
 from tests.chaos.load import Load
 from tests.contract import threads
@@ -39,21 +40,15 @@ def traced() -> Iterator[Callable[[], int]]:
     logging.disable(logging.NOTSET)
 
 
-@pytest.mark.parametrize(
-    "reconnects",
-    [
-        pytest.param(15, marks=pytest.mark.server),
-        pytest.param(240, marks=[pytest.mark.server, pytest.mark.soak, pytest.mark.chaos]),
-    ],
-)
 async def test_forced_reconnects(
     load: Load,
-    reconnects: int,
+    form: Form,
     own_rabbitmq: RabbitMQ,
     proxy_to: Callable[[int], Proxy],
     traced: Callable[[], int],
     enter: Enter,
 ) -> None:
+    reconnects = 15 if form.name == "short" else 240
     proxy = proxy_to(own_rabbitmq.port)
     await load.open(own_rabbitmq.url_of("/", proxy.port))
     await load.sent(1)  # opens the other connection

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from acemq_amqp import Message, fixed_retry, retry
 from tests.chaos.conftest import Form
 from tests.chaos.ledger import Ledger
 from tests.chaos.load import Load
@@ -93,7 +94,7 @@ async def test_a_slow_network(
     proxy.delay(0.1)
     await load.open(through(proxy, own_rabbitmq, heartbeat=2))
     load.start()
-    await load.flows(30 * form.scale)
+    await load.flows(15 * form.scale)
     assert (await load.health()).recoveries == 0
     await load.finish(faulty=False)
     enter(load.ledger, own_rabbitmq.version)
@@ -132,3 +133,22 @@ async def test_a_broker_that_cannot_be_reached_for_a_while(
 async def accepts_more(proxy: Proxy, before: int) -> None:
     """Waits for a try to connect, which fails."""
     await until(lambda: proxy.accepted > before, "a try to connect")
+
+
+async def test_waits_that_are_held_when_the_connection_is_lost(
+    load: Load, proxy: Proxy, own_rabbitmq: RabbitMQ, enter: Enter
+) -> None:
+    """Their deliveries come again and wait again; what was held is forgotten, not moved twice."""
+    waits = fixed_retry(3, 1.0)
+
+    def fail_once(message: Message) -> object:
+        return retry() if message.envelope.attempt == 1 else None
+
+    await load.open(through(proxy, own_rabbitmq), answer=fail_once, retry=waits, consumes=False)
+    await load.consume(prefetch=40, spill=False)
+    await load.sent(20)
+    await until(lambda: load.consumer.unsettled == 20, "waits that are held")
+    proxy.cut()
+    await until(lambda: not load.ledger.outstanding, "all handled")
+    await load.finish(faulty=False)
+    enter(load.ledger, own_rabbitmq.version)

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from acemq_amqp import PublishRefused, Topology
-from tests.chaos.conftest import Form
+from tests.chaos.conftest import LONG, Form
 from tests.chaos.ledger import Ledger
 from tests.chaos.load import DEADLINE, Load
 from tests.contract import threads
@@ -51,13 +51,15 @@ async def test_twenty_threads_on_one_connection(
     enter(ledger, own_rabbitmq.version)
 
 
+@pytest.mark.parametrize("form", [LONG], ids=["long"])
+@pytest.mark.chaos  # its short form is test_broker's kill at a thousand messages a second
 async def test_eight_publishers_across_a_kill(
-    load: Load, form: Form, own_rabbitmq: RabbitMQ, enter: Enter
+    load: Load, own_rabbitmq: RabbitMQ, enter: Enter
 ) -> None:
     node = own_rabbitmq
     await load.open(node.url, quorum=False)
     load.start(senders=8, rest=0.0005)
-    for _ in range(form.repeats):
+    for _ in range(5):
         await load.flows(200)
         await threads.run(node.persist)
         await threads.run(node.kill)

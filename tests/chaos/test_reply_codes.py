@@ -110,7 +110,6 @@ def test_every_code_of_the_document_is_walked() -> None:
     assert all(table()[code] == "nothing" for code in _CLOSE_NOTHING)
 
 
-@pytest.mark.server
 @pytest.mark.parametrize("code", FORCES)
 async def test_a_reply_code(
     load: Load,

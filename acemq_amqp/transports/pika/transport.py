@@ -17,6 +17,7 @@ from acemq_amqp.errors import BrokerTimeout
 from acemq_amqp.security import Security
 from acemq_amqp.transports.pika.io_thread import IoThread
 from acemq_amqp.transports.pika.link import ABORT_SECONDS, PikaLink
+from acemq_amqp.transports.pika.quiet import quieten
 from acemq_amqp.transports.pika.reply import Reply
 from acemq_amqp.transports.pika.session import Session
 from acemq_amqp.transports.pika.tap_services import TapServices
@@ -32,6 +33,7 @@ class PikaTransport:
 
     def __init__(self, security: Security | None = None) -> None:
         self._security = security or Security()
+        quieten()
 
     async def connect(
         self, address: Address, *, name: str, events: LinkEvents, deadline: Deadline
