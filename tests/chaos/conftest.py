@@ -10,6 +10,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -89,7 +90,9 @@ async def load(flavour: Flavour, names: Callable[[str], str]) -> AsyncIterator[L
     load = Load(flavour, names("orders"))
     yield load
     await load.abandon()
-    await until(lambda: not _left(threads, tasks), "nothing left", 15.0)
+    with suppress(AssertionError):
+        await until(lambda: not _left(threads, tasks), "nothing left", 60.0)
+    assert not _left(threads, tasks)
     log.removeHandler(complaints)
     assert not complaints.heard, complaints.heard
 

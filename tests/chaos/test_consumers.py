@@ -136,6 +136,14 @@ def delete_exchange(node: RabbitMQ, name: str) -> None:
 
 
 @pytest.fixture
+def gate() -> Iterator[Gate]:
+    """Holds handlers, and is open in the end whatever happened."""
+    gate = Gate()
+    yield gate
+    gate.open()
+
+
+@pytest.fixture
 def impatient(own_rabbitmq: RabbitMQ) -> Iterator[RabbitMQ]:
     """A broker that gives a consumer two seconds for each delivery, and looks every second."""
     own_rabbitmq.eval(
@@ -157,10 +165,12 @@ async def test_a_handler_that_outlasts_the_consumer_timeout(
     kind: str,
     impatient: RabbitMQ,
     enter: Enter,
+    gate: Gate,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """The second delivery waits for the end of the first and gets its answer; others go on."""
-    gate = Gate()
+    if kind == "classic" and impatient.version.startswith("4.3"):
+        pytest.skip("RabbitMQ 4.3 gives deliveries of a classic queue all the time they take")
 
     def hold_the_first(message: Message) -> None:
         if message.payload == 0:

@@ -190,7 +190,11 @@ class RabbitMQ(Controlled):
         caller = self.installation.command(
             "/usr/bin/erl_call", "-r", "-c", self._cookie, "-n", self.node, *_QUIETLY, "-e"
         )
-        said = self._tool(caller, _SPOKEN % expression.rstrip().rstrip("."))
+        spoken = _SPOKEN % expression.rstrip().rstrip(".")
+        try:
+            said = self._tool(caller, spoken)
+        except RuntimeError:  # on a busy machine the caller now and then finds no node
+            said = self._tool(caller, spoken)
         if not said.startswith(_ANSWER):
             raise RuntimeError(f"the node could not evaluate {expression}: {said}")
         return said.removeprefix(_ANSWER)
