@@ -65,7 +65,7 @@ test-matrix: dev ## the tests that need a server, on RabbitMQ 3.10, 4.0 and 4.3
 
 .PHONY: chaos
 chaos: dev servers ## the long form of the failure scenarios; prints its ledger
-	@$(bin)/pytest -m chaos --capture=no $(PYTEST)
+	@$(bin)/pytest -m chaos --timeout=1800 --capture=no $(PYTEST)
 
 .PHONY: bench
 bench: dev servers ## speeds beside raw aio-pika and raw pika, as ratios

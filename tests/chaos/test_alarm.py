@@ -8,7 +8,7 @@ from collections.abc import Callable
 from acemq_amqp import Message, fixed_retry, retry
 from tests.chaos.conftest import Form
 from tests.chaos.ledger import Ledger
-from tests.chaos.load import Load
+from tests.chaos.load import DEADLINE, Load
 from tests.contract import threads
 from tests.contract.waiting import until
 from tests.support.rabbitmq import RabbitMQ
@@ -33,7 +33,8 @@ async def test_a_memory_alarm(load: Load, form: Form, own_rabbitmq: RabbitMQ, en
     await load.sent(_BACKLOG)
     await threads.run(node.alarm)
     load.start()
-    await until(lambda: len(ledger.refused) >= 8 * form.repeats, "sends that are paused")
+    wanted = 8 * form.repeats
+    await until(lambda: len(ledger.refused) >= wanted, "sends that are paused", DEADLINE)
     await load.consume(concurrency=1)
     accepted = _BACKLOG - _BACKLOG // _FAILING
     await until(lambda: len(ledger.handled) == accepted, "accepts that go on")

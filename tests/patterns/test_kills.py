@@ -27,6 +27,7 @@ pytestmark = pytest.mark.server
 
 ROOT = Path(__file__).parents[2]
 MESSAGES = 12
+_LONG = [pytest.mark.soak, pytest.mark.timeout(1800)]
 
 
 class Scene:
@@ -216,7 +217,7 @@ def _awake(pid: int) -> bool:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "T"
 
 
-@pytest.mark.parametrize("rows", [2000, pytest.param(20_000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("rows", [2000, pytest.param(20_000, marks=_LONG)])
 def test_four_relays_double_nothing_and_keep_every_key_in_order(
     on_postgres: Scene, rows: int
 ) -> None:
@@ -226,7 +227,7 @@ def test_four_relays_double_nothing_and_keep_every_key_in_order(
     assert sorted(found) == sorted(made) and in_order(found)
 
 
-@pytest.mark.parametrize("rows", [2000, pytest.param(20_000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("rows", [2000, pytest.param(20_000, marks=_LONG)])
 def test_a_relay_that_slept_past_its_lease_loses_nothing_and_marks_nothing(
     on_postgres: Scene, rows: int
 ) -> None:
@@ -239,6 +240,7 @@ def test_a_relay_that_slept_past_its_lease_loses_nothing_and_marks_nothing(
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("flavour", ["async", "blocking"])
 def test_relays_and_consumers_killed_at_random_lose_nothing(scene: Scene, flavour: str) -> None:
     made = add_records(scene, 3000)

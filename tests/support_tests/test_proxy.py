@@ -137,9 +137,14 @@ def test_a_throttle_keeps_the_rate(client: socket.socket, proxy: Proxy) -> None:
 def test_half_open_tells_the_broker_only(proxy_to: ProxyTo) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         proxy = proxy_to(listener.getsockname()[1])
+        listener.settimeout(30)
         with connect(proxy) as client:
             broker, _ = listener.accept()
             with broker:
+                broker.settimeout(30)
+                # The proxy knows of a connection once something came through it.
+                client.sendall(b"hello")
+                assert broker.recv(5, socket.MSG_WAITALL) == b"hello"
                 proxy.half_open()
                 with pytest.raises(ConnectionResetError):
                     broker.recv(1)

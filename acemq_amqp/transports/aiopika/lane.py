@@ -49,7 +49,7 @@ class PublishingLane:
         self._channel: LiveChannel | None = None
         self._opening = False
         self._leaving = False
-        self._opened_at = 0.0
+        self._left_at = 0.0
         self._scheduled = False
 
     def submit(
@@ -125,12 +125,13 @@ class PublishingLane:
 
         RabbitMQ 3.10 nacks everything for a quorum queue on a channel that met it without a leader.
         """
-        if self._channel is not None and self._loop.time() - self._opened_at > RENEWAL:
+        if self._channel is not None and self._loop.time() - self._left_at > RENEWAL:
             self._leaving = True
             self.ledger.rest()
 
     def _leave(self) -> None:
         channel, self._channel, self._leaving = self._channel, None, False
+        self._left_at = self._loop.time()
         if channel is not None:
             self._channels.receivers.pop(channel.number, None)
             channel.discard()
@@ -155,5 +156,5 @@ class PublishingLane:
             self._opening = False
         channel.own(self)
         self.ledger.reopened(channel.number)
-        self._channel, self._opened_at = channel, self._loop.time()
+        self._channel = channel
         self.flush()

@@ -32,7 +32,7 @@ class Lane:
         self._channel: LiveChannel | None = None
         self._ready = False
         self._leaving = False
-        self._opened_at = 0.0
+        self._left_at = 0.0
         self._due = False
         self._again = False
 
@@ -104,7 +104,7 @@ class Lane:
     def _confirming(self, _answer: Any) -> None:
         assert self._channel is not None
         self.ledger.reopened(self._channel.number)
-        self._ready, self._opened_at = True, time.monotonic()
+        self._ready = True
         self.flush()
 
     def _receive(self, event: WireEvent) -> None:
@@ -128,13 +128,14 @@ class Lane:
 
         RabbitMQ 3.10 nacks everything for a quorum queue on a channel that met it without a leader.
         """
-        if self._ready and time.monotonic() - self._opened_at > RENEWAL:
+        if self._ready and time.monotonic() - self._left_at > RENEWAL:
             self._leaving = True
             self.ledger.rest()
 
     def _leave(self) -> None:
         channel, self._channel = self._channel, None
         self._ready = self._leaving = False
+        self._left_at = time.monotonic()
         if channel is not None:
             self._session.routes[channel.number] = _ignored
             channel.close(_nothing)
