@@ -1,0 +1,268 @@
+"""Where positions, windows and output are kept: one database that commits them together.
+
+Each method of a store is one transaction. Whoever reads a stream for a group either **holds** it
+whole, or leases some of its **lanes**; never both at a time. What a reader writes is guarded by a
+:class:`Fence`: the group's epoch, which every hold and every seek raises. A fence that has been
+passed writes nothing, and says so, so a reader that slept past its lease changes nothing.
+
+The position of a group in a stream is ``next``, a low watermark, and a row for each lane that
+stands elsewhere: a message is *due* when its offset is not below its lane's row, or ``next`` where
+the lane has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+from acemq_amqp.patterns.outbox import OutboxRecord, OutboxStore
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """The right to write: the epoch of a group in one stream, as it was when it was read."""
+
+    group: str
+    stream: str
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class LaneRow:
+    """A lane that does not stand at the watermark, or that is leased.
+
+    :ivar attempts: how often the message at ``next`` was begun, and not settled
+    :ivar token: whose lease it is; ``""`` where it is nobody's or has lapsed
+    """
+
+    lane: str
+    next: int
+    attempts: int = 0
+    token: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a group stands in a stream.
+
+    :ivar anchor: id of the message at ``next - 1``; ``""`` where it is not known
+    :ivar unfinished: the offset before which a holder had begun, and not committed; 0 if none
+    :ivar attempts: how often the message at ``next`` was begun alone, and not settled
+    :ivar holder: who holds the stream whole; ``""`` where nobody does or the lease has lapsed
+    """
+
+    fence: Fence
+    next: int
+    anchor: str = ""
+    unfinished: int = 0
+    attempts: int = 0
+    holder: str = ""
+    lanes: tuple[LaneRow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LaneLease:
+    """A lane that was leased: from where, and which attempt this is of the message there."""
+
+    lane: str
+    next: int
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class WindowRow:
+    """A window's state. Its key is (lane, key, start) within a query's generation and stream.
+
+    :ivar start: seconds since the epoch, as ``end``
+    :ivar closes: the moment from which it is ripe, on the query's own time; ``inf`` is never
+    :ivar revision: 0 for the first result, one more for each that corrects it
+    :ivar state: what its aggregates know, as JSON
+    """
+
+    lane: str
+    key: str
+    start: float
+    end: float
+    closes: float
+    revision: int
+    state: str
+
+
+WindowKey = tuple[str, str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A window query as the store knows it.
+
+    :ivar generation: raised by each reset; part of every window's id
+    :ivar fresh: whether this call made it, or reset it
+    """
+
+    id: str
+    generation: int
+    fresh: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one commit of a holder writes, all of it or nothing.
+
+    :ivar upto: everything due below this offset is done
+    :ivar anchor: id of the message at ``upto - 1``
+    :ivar begun: offset before which the next batch ends; 0 where none is begun
+    :ivar attempts: how often the message at ``upto`` has been begun alone
+    :ivar records: output: windows, dead letters
+    :ivar seen: ids of windows that were handled, kept for seven days
+    :ivar windows: rows to write, and keys of rows to remove, of ``query``
+    :ivar watermarks: event time that lanes have come to
+    :ivar work: the user's own writes, given the transaction's connection
+    """
+
+    upto: int
+    anchor: str = ""
+    begun: int = 0
+    attempts: int = 0
+    records: Sequence[OutboxRecord] = ()
+    seen: Sequence[str] = ()
+    query: Query | None = None
+    windows: Sequence[WindowRow] = ()
+    closed: Sequence[WindowKey] = ()
+    watermarks: Mapping[str, float] = field(default_factory=dict)
+    work: Callable[[Any], None] | None = None
+
+
+@runtime_checkable
+class LogStore(Protocol):
+    """Keeps what event logs need. Every method is one transaction, and raises StoreError.
+
+    Awaited in the async flavour, driven in the blocking one.
+    """
+
+    @property
+    def lease(self) -> float:
+        """Seconds that a hold, or a lane's lease, lasts without being renewed."""
+
+    @property
+    def outbox(self) -> OutboxStore:
+        """Where ``Step.records`` go: in the same database, for a relay to publish."""
+
+    # ------------------------------------------------------------ positions
+
+    async def position(self, group: str, stream: str) -> Position | None:
+        """Where a group stands; None where it has not been there."""
+
+    async def positions(self, streams: Sequence[str]) -> list[Position]:
+        """Where all groups stand in these streams, ordered by group and stream."""
+
+    async def create(self, group: str, stream: str, next: int, anchor: str) -> Position:
+        """Puts a group at an offset, unless it stands somewhere: then that is given."""
+
+    async def hold(self, group: str, stream: str, holder: str) -> Position | None:
+        """Takes a stream whole, for :attr:`lease` seconds, and raises the epoch.
+
+        :returns: the position under its new fence; None where another holds it, lanes of it are
+            leased, or the group does not exist
+        """
+
+    async def renew(self, fences: Sequence[Fence], holder: str) -> set[Fence]:
+        """Begins holds anew, and returns those that are still this holder's under that epoch."""
+
+    async def release(self, fence: Fence, holder: str) -> None:
+        """Gives a hold back, for others to take at once. Not an error where it is gone."""
+
+    async def commit(self, fence: Fence, holder: str, step: Step) -> bool:
+        """Writes a step, and begins the hold anew.
+
+        Lanes' rows below ``upto`` are moved to it, and rows that the watermark has reached go.
+
+        :returns: False, with nothing written, where the fence or the hold has been passed (a hold
+            that lapsed and that nobody took is still its holder's)
+        """
+
+    # ------------------------------------------------------------ lanes
+
+    async def lease_lanes(
+        self, fence: Fence, wanted: Mapping[str, int], token: str
+    ) -> list[LaneLease]:
+        """Leases lanes that are free and stand where the caller thinks (lane -> its next).
+
+        A lane without a row stands where the caller says. Counts an attempt of each.
+
+        :returns: those that were leased; none where the stream is held or the fence passed
+        """
+
+    async def renew_lanes(self, fence: Fence, lanes: Sequence[str], token: str) -> set[str]:
+        """Begins leases anew, and returns the lanes that are still leased under that token."""
+
+    async def settle_lanes(
+        self,
+        fence: Fence,
+        token: str,
+        moved: Mapping[str, int],
+        freed: Sequence[str],
+        *,
+        records: Sequence[OutboxRecord] = (),
+        seen: Sequence[str] = (),
+    ) -> set[str]:
+        """Moves leased lanes forward (with no attempt counted any more), and frees some.
+
+        A lane may be freed without being moved. ``records`` and ``seen`` are written only where
+        every lane named was still leased under that token; otherwise nothing is written.
+
+        :returns: the lanes that were; fewer than named where the fence or a lease was passed
+        """
+
+    async def advance(self, fence: Fence, next: int, anchor: str) -> bool:
+        """Moves the watermark forward, never back; free lanes' rows that it reaches go.
+
+        Rows that stood below the watermark before (a lane was sought back) stay.
+        """
+
+    async def seek(
+        self, group: str, stream: str, next: int, anchor: str, lane: str | None = None
+    ) -> Position | None:
+        """Moves a group, or one lane of it, and raises the epoch; leases and attempts end.
+
+        Without a lane every lane's row goes. None where there is no such group.
+        """
+
+    async def delete_group(self, group: str, streams: Sequence[str]) -> int:
+        """Forgets a group with its lanes; returns in how many streams it stood."""
+
+    async def delete_streams(self, streams: Sequence[str]) -> None:
+        """Forgets every group's position in these streams, and windows over them."""
+
+    # ------------------------------------------------------------ windows
+
+    async def register(self, query: str, shape: str, reset: str | None = None) -> Query:
+        """Makes a query known, or finds it.
+
+        :param reset: ``"all"`` or ``"state"``: open windows go, and a new generation begins
+        :raises ConfigurationError: it is known with another shape, and no reset was asked for
+        """
+
+    async def windows(
+        self, query: Query, stream: str, keys: Sequence[tuple[str, str]]
+    ) -> list[WindowRow]:
+        """The open windows of these (lane, key) pairs."""
+
+    async def ripe(
+        self, query: Query, stream: str, upto: float, most: int, lane: str | None = None
+    ) -> list[WindowRow]:
+        """Windows that close by a moment, earliest first."""
+
+    async def watermarks(self, query: Query, stream: str) -> dict[str, float]:
+        """Event time that the lanes have come to."""
+
+    async def forget_lanes(self, query: Query, stream: str, before: float) -> int:
+        """Drops watermarks below a moment, of lanes that have no open window."""
+
+    async def open_windows(self, query: Query) -> int:
+        """How many windows are open."""
+
+    # ------------------------------------------------------------ output seen before
+
+    async def unseen(self, group: str, ids: Sequence[str]) -> set[str]:
+        """Those of these ids that this group has not handled in the last seven days."""
