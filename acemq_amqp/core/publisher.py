@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from acemq_amqp.core.hops import Onward, onward_of
 from acemq_amqp.core.outgoing import Sending, awaited_outgoing, outgoing_of
 from acemq_amqp.core.ports import Call, Outgoing, Work
 from acemq_amqp.core.publishing import Publishing, PublishResult
 from acemq_amqp.durations import Duration
 from acemq_amqp.envelope import Envelope
 from acemq_amqp.errors import ConfigurationError
+from acemq_amqp.message import Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,17 @@ class Publisher:
 
     async def _batch(self, payloads: list[Any], routing_key: str | None) -> list[Outgoing]:
         if self._sending.waiting is None:
+    async def forward(self, batch: Sequence[Onward]) -> list[PublishResult]:
+        """Sends received messages on as they came, pipelined and in order. For patterns.
+
+        Codec, interceptors and the place of this publisher have no part in it.
+
+        :raises BatchError: some were not confirmed, or not routed; as in :meth:`send_many`
+        """
+        login = await self._publishing.login(self._deadline())
+        outgoing = [onward_of(each, _envelope(each), login) for each in batch]
+        return await self._publishing.send_many(outgoing, self._deadline, mandatory=True)
+
             return [await self._outgoing(payload, routing_key) for payload in payloads]
         return await self._work.each(lambda payload: self._outgoing(payload, routing_key), payloads)
 
@@ -157,6 +170,10 @@ class Publisher:
 
 def _publication(returned: Any, before: Publication) -> Publication:
     if returned is None:
+def _envelope(onward: Onward) -> Envelope:
+    return Message.received(None, onward.arrival).envelope
+
+
         return before
     if isinstance(returned, Publication):
         return returned

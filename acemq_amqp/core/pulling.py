@@ -17,6 +17,11 @@ class Delivery:
         self.queue = queue
 
     def __repr__(self) -> str:
+    @property
+    def arrival(self) -> Arrival:
+        """What was handed over. For patterns that move it whole."""
+        return self._arrival
+
         return f"Delivery(queue={self.queue!r}, {len(self.body)} bytes)"
 
     @property

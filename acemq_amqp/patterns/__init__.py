@@ -9,6 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from acemq_amqp.patterns.browsing import browse
 from acemq_amqp.patterns.claim import Claim
 from acemq_amqp.patterns.claim_check import (
     DEFAULT_THRESHOLD,
@@ -34,6 +35,8 @@ from acemq_amqp.patterns.outbox import (
     record,
 )
 from acemq_amqp.patterns.outbox_relay import OutboxRelay
+from acemq_amqp.patterns.replay_plan import ReplayResult, ReplayStopped
+from acemq_amqp.patterns.replaying import replay
 
 if TYPE_CHECKING:
     from acemq_stores import FilesystemClaimCheckStore
@@ -62,10 +65,14 @@ __all__ = [
     "OutboxRow",
     "OutboxStatus",
     "OutboxStore",
+    "ReplayResult",
+    "ReplayStopped",
+    "browse",
     "claim_key_of",
     "idempotent",
     "is_claim_check",
     "record",
+    "replay",
     "transactional",
 ]
 

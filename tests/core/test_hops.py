@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acemq_amqp.core.hops import hop_of
+from acemq_amqp.core.hops import first_place, hop_of
 from acemq_amqp.core.ports import Arrival
 from acemq_amqp.core.settlement import Hop
 from acemq_amqp.properties import Properties
@@ -16,6 +16,7 @@ from tests.core.arrivals import arrival, envelope_of
 
 ASIDE = Hop("q.dlq", "rejected", {"x-acemq-error": "no"})
 RUNG = Hop("q.retry.1m", "retried", {"x-acemq-attempt": 2}, rung=60.0)
+_DEATH = {"exchange": "shop", "routing-keys": ["k", "copy"], "queue": "q"}
 WRITTEN = {
     "x-acemq-id": "m-1",
     "x-acemq-type": "order.placed",
@@ -144,3 +145,20 @@ def test_any_header_of_an_application_travels_in_place(headers: dict[str, Any]) 
     _, after = hopped(arrival(headers))
     ours = {name: value for name, value in after.items() if not name.startswith("x-acemq-")}
     assert (ours, list(ours)) == (headers, list(headers))
+
+
+@pytest.mark.parametrize(
+    ("deaths", "place"),
+    [
+        (None, None),
+        ("x", None),
+        ([], None),
+        (["x"], None),
+        ([{"exchange": "shop"}], None),
+        ([{"exchange": "shop", "routing-keys": []}], None),
+        ([{"exchange": 1, "routing-keys": ["k"]}], None),
+        ([{"exchange": "later", "routing-keys": ["l"]}, _DEATH], ("shop", "k")),
+    ],
+)
+def test_a_first_death_tells_where_a_message_came_from(deaths: Any, place: Any) -> None:
+    assert first_place({"x-death": deaths}) == place

@@ -31,6 +31,12 @@ INTERNAL = {
     },
     "Consumer": {
         "attach": "between the core's parts",
+    "Publisher": {
+        "forward": "between patterns that move messages whole, and the core",
+    },
+    "Delivery": {
+        "arrival": "between patterns that move messages whole, and the core",
+    },
         "close_by": "between the core's parts",
         "closing": "between the core's parts",
         "declares": "between the core's parts",

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from acemq_amqp import patterns
+from acemq_amqp.blocking.patterns.browsing import browse
 from acemq_amqp.blocking.patterns.consumer_group import ConsumerGroup
 from acemq_amqp.blocking.patterns.outbox_relay import OutboxRelay
+from acemq_amqp.blocking.patterns.replaying import replay
 from acemq_amqp.patterns import (
     DEFAULT_THRESHOLD,
     Claim,
@@ -25,6 +27,8 @@ from acemq_amqp.patterns import (
     OutboxRow,
     OutboxStatus,
     OutboxStore,
+    ReplayResult,
+    ReplayStopped,
     claim_key_of,
     idempotent,
     is_claim_check,
@@ -56,10 +60,14 @@ __all__ = [
     "OutboxRow",
     "OutboxStatus",
     "OutboxStore",
+    "ReplayResult",
+    "ReplayStopped",
+    "browse",
     "claim_key_of",
     "idempotent",
     "is_claim_check",
     "record",
+    "replay",
     "transactional",
 ]
 
