@@ -25,7 +25,7 @@ from acemq_amqp.core.keeper import Keeper
 from acemq_amqp.core.observer import Observing
 from acemq_amqp.core.options import Options
 from acemq_amqp.core.outgoing import Sending, checked_name
-from acemq_amqp.core.ports import Link, QueueState, Transport, Work
+from acemq_amqp.core.ports import BrokerInfo, Link, QueueState, Transport, Work
 from acemq_amqp.core.publisher import Publisher
 from acemq_amqp.core.publishing import Publishing
 from acemq_amqp.core.pulling import Delivery
@@ -150,6 +150,12 @@ class Connection:
         mandatory: bool | None = None,
     ) -> Publisher:
         """A publisher to one place. Costs nothing and needs no closing.
+
+    @property
+    def broker(self) -> BrokerInfo | None:
+        """What the broker says of itself, and as whom this side is logged in; None while down."""
+        link = self._control.link
+        return None if link is None else link.broker
 
         :param exchange: ``""`` addresses queues by name
         :param mandatory: whether a message that no queue takes is an error; by default it is
@@ -353,6 +359,16 @@ class Connection:
         consumers = self.consumers
         missing = [consumer.queue for consumer in consumers if not consumer.running]
         if missing:
+    async def consumer_count(self, queue: str) -> int:
+        """Consumers that it has, of whatever connection.
+
+        :raises NotFound: there is no such queue
+        """
+        state = await self._state(queue)
+        if state is None:
+            raise _no_queue(queue)
+        return state.consumers
+
             problems.append(f"not consuming: {', '.join(missing)}")
         blocked = self.blocked_reason
         if blocked is not None:

@@ -65,7 +65,25 @@ async def test_several_pulls_stand_beside_each_other(api: Api) -> None:
     assert (await arrived(mq, queue)).body == b"0"
 
 
-@pytest.mark.parametrize("call", ["pull", "message_count", "purge"])
+async def test_consumers_are_counted_whoever_has_them(api: Api) -> None:
+    mq = await api.connect()
+    queue = await api.queue(mq)
+    assert await mq.consumer_count(queue) == 0
+    other = await api.connect_other()
+    async with await other.consume(queue, lambda message: None):
+        assert await mq.consumer_count(queue) == 1
+
+
+async def test_a_broker_tells_what_it_is(api: Api) -> None:
+    mq = await api.connect()
+    broker = mq.broker
+    assert broker is not None
+    assert broker.product and broker.version >= (3,) and broker.login
+    await mq.close()
+    assert mq.broker is None
+
+
+@pytest.mark.parametrize("call", ["pull", "message_count", "consumer_count", "purge"])
 async def test_a_queue_that_is_not_there_is_told(api: Api, call: str) -> None:
     mq = await api.connect()
     missing = api.name("missing")
