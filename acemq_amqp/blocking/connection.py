@@ -19,7 +19,6 @@ from acemq_amqp.core.catalogue import Difference
 from acemq_amqp.core.health import HealthReport
 from acemq_amqp.durations import Duration
 from acemq_amqp.core.ports import BrokerInfo
-from acemq_amqp.core.stopping import FORGOTTEN, LEFT_OPEN
 from acemq_amqp.flavours.threads import drive
 from acemq_amqp.message import Message
 from acemq_amqp.retry import RetryPolicy
