@@ -17,8 +17,8 @@ from acemq_amqp.codec import Codec
 from acemq_amqp.core import connection as core
 from acemq_amqp.core.catalogue import Difference
 from acemq_amqp.core.health import HealthReport
-from acemq_amqp.durations import Duration
 from acemq_amqp.core.ports import BrokerInfo
+from acemq_amqp.durations import Duration
 from acemq_amqp.flavours.threads import drive
 from acemq_amqp.message import Message
 from acemq_amqp.retry import RetryPolicy
@@ -84,12 +84,12 @@ class Connection:
         """Messages handed over and not confirmed yet."""
         return self._core.outstanding
 
-    def publisher(
     @property
     def broker(self) -> BrokerInfo | None:
         """What the broker says of itself, and as whom this side is logged in; None while down."""
         return self._core.broker
 
+    def publisher(
         self,
         exchange: str = "",
         routing_key: str = "",
@@ -189,8 +189,6 @@ class Connection:
         """
         return drive(self._core.message_count(queue))
 
-    def delete_queue(self, queue: str) -> int:
-        """Deletes it with its messages, whose number is returned. 0 where it did not exist."""
     def consumer_count(self, queue: str) -> int:
         """Consumers that it has, of whatever connection.
 
@@ -198,6 +196,8 @@ class Connection:
         """
         return drive(self._core.consumer_count(queue))
 
+    def delete_queue(self, queue: str) -> int:
+        """Deletes it with its messages, whose number is returned. 0 where it did not exist."""
         return drive(self._core.delete_queue(queue))
 
     def purge(self, queue: str) -> int:

@@ -134,6 +134,12 @@ class Connection:
         return self._publishing.window.count
 
     @property
+    def broker(self) -> BrokerInfo | None:
+        """What the broker says of itself, and as whom this side is logged in; None while down."""
+        link = self._control.link
+        return None if link is None else link.broker
+
+    @property
     def work(self) -> Work:
         """What its flavour runs on. Patterns are written over it, once for both flavours."""
         return self._work
@@ -150,12 +156,6 @@ class Connection:
         mandatory: bool | None = None,
     ) -> Publisher:
         """A publisher to one place. Costs nothing and needs no closing.
-
-    @property
-    def broker(self) -> BrokerInfo | None:
-        """What the broker says of itself, and as whom this side is logged in; None while down."""
-        link = self._control.link
-        return None if link is None else link.broker
 
         :param exchange: ``""`` addresses queues by name
         :param mandatory: whether a message that no queue takes is an error; by default it is
@@ -307,6 +307,16 @@ class Connection:
             raise _no_queue(queue)
         return state.messages
 
+    async def consumer_count(self, queue: str) -> int:
+        """Consumers that it has, of whatever connection.
+
+        :raises NotFound: there is no such queue
+        """
+        state = await self._state(queue)
+        if state is None:
+            raise _no_queue(queue)
+        return state.consumers
+
     async def delete_queue(self, queue: str) -> int:
         """Deletes it with its messages, whose number is returned. 0 where it did not exist."""
         naming.checked_name(queue, "queue")
@@ -359,16 +369,6 @@ class Connection:
         consumers = self.consumers
         missing = [consumer.queue for consumer in consumers if not consumer.running]
         if missing:
-    async def consumer_count(self, queue: str) -> int:
-        """Consumers that it has, of whatever connection.
-
-        :raises NotFound: there is no such queue
-        """
-        state = await self._state(queue)
-        if state is None:
-            raise _no_queue(queue)
-        return state.consumers
-
             problems.append(f"not consuming: {', '.join(missing)}")
         blocked = self.blocked_reason
         if blocked is not None:

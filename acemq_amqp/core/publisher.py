@@ -123,8 +123,6 @@ class Publisher:
         batch = await self._batch(list(payloads), routing_key)
         return await self._publishing.send_many(batch, self._deadline, mandatory=self._mandatory)
 
-    async def _batch(self, payloads: list[Any], routing_key: str | None) -> list[Outgoing]:
-        if self._sending.waiting is None:
     async def forward(self, batch: Sequence[Onward]) -> list[PublishResult]:
         """Sends received messages on as they came, pipelined and in order. For patterns.
 
@@ -136,6 +134,8 @@ class Publisher:
         outgoing = [onward_of(each, _envelope(each), login) for each in batch]
         return await self._publishing.send_many(outgoing, self._deadline, mandatory=True)
 
+    async def _batch(self, payloads: list[Any], routing_key: str | None) -> list[Outgoing]:
+        if self._sending.waiting is None:
             return [await self._outgoing(payload, routing_key) for payload in payloads]
         return await self._work.each(lambda payload: self._outgoing(payload, routing_key), payloads)
 
@@ -168,12 +168,12 @@ class Publisher:
         return outgoing_of(sending, payload, key, envelope=envelope, headers=headers, **options)
 
 
-def _publication(returned: Any, before: Publication) -> Publication:
-    if returned is None:
 def _envelope(onward: Onward) -> Envelope:
     return Message.received(None, onward.arrival).envelope
 
 
+def _publication(returned: Any, before: Publication) -> Publication:
+    if returned is None:
         return before
     if isinstance(returned, Publication):
         return returned

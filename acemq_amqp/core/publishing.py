@@ -135,7 +135,6 @@ class Publishing:
             told,
         ) from failures[0]
 
-    async def stop(self, deadline: Deadline) -> bool:
     async def login(self, deadline: Deadline) -> str:
         """As whom it publishes: another's ``user_id`` is refused.
 
@@ -144,18 +143,6 @@ class Publishing:
         return (await self._sending.connected(deadline)).broker.login
 
     async def stop(self, deadline: Deadline) -> bool:
-    async def login(self, deadline: Deadline) -> str:
-        """As whom it publishes: another's ``user_id`` is refused.
-
-        :raises ConnectionLost: no connection in time
-        """
-        return (await self._sending.connected(deadline)).broker.login
-
-    def since_confirm(self) -> float | None:
-        """Seconds since the broker last confirmed a message; None where it has confirmed none."""
-        last = self._confirmed_at
-        return None if last is None else self._clock.monotonic() - last
-
         """Refuses further messages, then waits until none is unconfirmed; False at the deadline."""
         self._stopped = True
         return await self.window.emptied(deadline)

@@ -16,12 +16,12 @@ class Delivery:
         self._arrival = arrival
         self.queue = queue
 
-    def __repr__(self) -> str:
     @property
     def arrival(self) -> Arrival:
         """What was handed over. For patterns that move it whole."""
         return self._arrival
 
+    def __repr__(self) -> str:
         return f"Delivery(queue={self.queue!r}, {len(self.body)} bytes)"
 
     @property

@@ -29,14 +29,14 @@ INTERNAL = {
         "establish": "called once, by connect",
         "work": "what patterns are written over, once for both flavours",
     },
-    "Consumer": {
-        "attach": "between the core's parts",
     "Publisher": {
         "forward": "between patterns that move messages whole, and the core",
     },
     "Delivery": {
         "arrival": "between patterns that move messages whole, and the core",
     },
+    "Consumer": {
+        "attach": "between the core's parts",
         "close_by": "between the core's parts",
         "closing": "between the core's parts",
         "declares": "between the core's parts",
