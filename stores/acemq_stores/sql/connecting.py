@@ -132,7 +132,7 @@ class Database:
         source = self._opened()
         with source.lent(access) as connection:
             cursor = connection.cursor()
-            result = work(Session(cursor, self._rendered(source)))
+            result = work(Session(cursor, self._rendered(source), connection))
             cursor.close()
         return result
 

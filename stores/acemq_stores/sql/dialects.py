@@ -37,6 +37,10 @@ SQLITE: Final = Dialect(
         "skip_locked": "",
         "fillfactor": "",
         "given": "SELECT value FROM json_each(:given)",
+        "given_text": "SELECT value FROM json_each(:given)",
+        # the one writer is alone
+        "locked": "",
+        "shared": "",
         "exists": "SELECT name FROM sqlite_master WHERE type = 'table' AND name = :table",
     },
 )
@@ -56,6 +60,10 @@ POSTGRESQL: Final = Dialect(
         "given": (
             "SELECT value::bigint FROM json_array_elements_text(CAST(:given AS json)) AS value"
         ),
+        "given_text": "SELECT value FROM json_array_elements_text(CAST(:given AS json)) AS value",
+        # against each other, and against those who share it
+        "locked": "FOR UPDATE",
+        "shared": "FOR SHARE",
         "exists": "SELECT 1 WHERE to_regclass(CAST(:table AS text)) IS NOT NULL",
     },
 )

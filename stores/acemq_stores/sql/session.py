@@ -27,13 +27,17 @@ Steps = Generator[Step, list[Any], T]
 
 
 class Session:
-    """Runs statements in the transaction, or none, that its connection is in."""
+    """Runs statements in the transaction, or none, that its connection is in.
 
-    __slots__ = ("_cursor", "_rendering")
+    :ivar connection: as its driver gives it, for those who write in the same transaction
+    """
 
-    def __init__(self, cursor: DbCursor, rendering: Rendering) -> None:
+    __slots__ = ("_cursor", "_rendering", "connection")
+
+    def __init__(self, cursor: DbCursor, rendering: Rendering, connection: Any) -> None:
         self._cursor = cursor
         self._rendering = rendering
+        self.connection = connection
 
     @property
     def rendering(self) -> Rendering:

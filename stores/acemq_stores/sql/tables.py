@@ -131,4 +131,84 @@ CREATE TABLE {table} (
     ),
 )
 
-KINDS: Final[Mapping[str, Kind]] = {each.name: each for each in (IDEMPOTENCY, OUTBOX, CLAIM_CHECK)}
+LOG: Final = Kind(
+    "log",
+    "acemq_log",
+    (
+        (
+            # where groups stand in streams; stamp: which commit was the last
+            """
+CREATE TABLE {table} (
+    number {serial},
+    group_name text NOT NULL,
+    stream text NOT NULL,
+    epoch bigint NOT NULL,
+    next bigint NOT NULL,
+    anchor text NOT NULL,
+    unfinished bigint NOT NULL DEFAULT 0,
+    attempts integer NOT NULL DEFAULT 0,
+    holder text NOT NULL DEFAULT '',
+    until {moment} NOT NULL DEFAULT 0,
+    stamp text NOT NULL DEFAULT '',
+    UNIQUE (group_name, stream)
+){fillfactor}""",
+            """
+CREATE TABLE {table}_lanes (
+    place bigint NOT NULL,
+    lane text NOT NULL,
+    next bigint NOT NULL,
+    attempts integer NOT NULL DEFAULT 0,
+    token text NOT NULL DEFAULT '',
+    until {moment} NOT NULL DEFAULT 0,
+    PRIMARY KEY (place, lane)
+){fillfactor}""",
+            """
+CREATE TABLE {table}_queries (
+    number {serial},
+    id text NOT NULL UNIQUE,
+    generation integer NOT NULL,
+    shape text NOT NULL
+)""",
+            # closes: NULL is never
+            """
+CREATE TABLE {table}_windows (
+    query bigint NOT NULL,
+    stream text NOT NULL,
+    lane text NOT NULL,
+    key text NOT NULL,
+    starts {moment} NOT NULL,
+    ends {moment} NOT NULL,
+    closes {moment},
+    revision integer NOT NULL,
+    state text NOT NULL,
+    PRIMARY KEY (query, stream, lane, key, starts)
+){fillfactor}""",
+            """
+CREATE INDEX {bare}_windows_closes ON {table}_windows (query, stream, closes)""",
+            """
+CREATE INDEX {bare}_windows_lane ON {table}_windows (query, stream, lane, closes)""",
+            """
+CREATE TABLE {table}_watermarks (
+    query bigint NOT NULL,
+    stream text NOT NULL,
+    lane text NOT NULL,
+    moment {moment} NOT NULL,
+    PRIMARY KEY (query, stream, lane)
+){fillfactor}""",
+            """
+CREATE TABLE {table}_seen (
+    group_name text NOT NULL,
+    id text NOT NULL,
+    stream text NOT NULL,
+    at {moment} NOT NULL,
+    PRIMARY KEY (group_name, id)
+)""",
+            """
+CREATE INDEX {bare}_seen_at ON {table}_seen (at)""",
+        ),
+    ),
+)
+
+KINDS: Final[Mapping[str, Kind]] = {
+    each.name: each for each in (IDEMPOTENCY, OUTBOX, CLAIM_CHECK, LOG)
+}
