@@ -50,6 +50,7 @@ USER_ID: Final = "x-acemq-user-id"
 HOP: Final = frozenset({EXCHANGE, ROUTING_KEY, DELIVERIES, EXPIRATION, USER_ID})
 
 # Written by event logs.
+LOG: Final = "acemq-log-"
 LOG_LANE: Final = "acemq-log-lane"
 LOG_TIME: Final = "acemq-log-time"
 LOG_MARK: Final = "acemq-log-mark"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from acemq_amqp.core.publisher import Publisher as CorePublisher
@@ -75,14 +75,25 @@ class Publisher:
         )
 
     def send_many(
-        self, payloads: Iterable[Any], *, routing_key: str | None = None
+        self,
+        payloads: Iterable[Any],
+        *,
+        routing_key: str | None = None,
+        headers: Mapping[str, Any] | None = None,
+        envelopes: Sequence[Envelope] | None = None,
     ) -> list[PublishResult]:
         """Sends many messages, pipelined and in order, and returns once all are confirmed.
 
         Every payload is checked and encoded before the first one is sent.
 
+        :param headers: the application's headers of each, beside the envelope's own
+        :param envelopes: identity and history of each, in order, other than fresh ones
         :raises ConfigurationError: one of them cannot travel; none was sent
         :raises EncodeError: the codec cannot write one of them; none was sent
         :raises BatchError: some were not confirmed; ``.outcomes`` has one outcome per payload
         """
-        return drive(self._core.send_many(payloads, routing_key=routing_key))
+        return drive(
+            self._core.send_many(
+                payloads, routing_key=routing_key, headers=headers, envelopes=envelopes
+            )
+        )

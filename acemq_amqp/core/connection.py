@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -29,11 +29,13 @@ from acemq_amqp.core.ports import BrokerInfo, Link, QueueState, Transport, Work
 from acemq_amqp.core.publisher import Publisher
 from acemq_amqp.core.publishing import Publishing
 from acemq_amqp.core.pulling import Delivery
+from acemq_amqp.core.reading import Reading, StreamEnds, StreamReader
 from acemq_amqp.core.settling import Settler
 from acemq_amqp.core.supervisor import Supervisor
 from acemq_amqp.core.window import Window
 from acemq_amqp.durations import Duration, seconds
 from acemq_amqp.errors import BrokerError, ConfigurationError, NotFound
+from acemq_amqp.offsets import Start
 from acemq_amqp.retry import RetryPolicy
 from acemq_amqp.topology import Topology, failure_topology
 
@@ -60,7 +62,12 @@ class Connection:
         observing = Observing(options.observer)
         self._observing = observing
 
-        def supervised(name: str, restore: Any, opened: Callable[[Link], None]) -> Supervisor:
+        def supervised(
+            name: str,
+            restore: Any,
+            opened: Callable[[Link], None],
+            lost: Callable[[BrokerError], None],
+        ) -> Supervisor:
             return Supervisor(
                 work,
                 transport,
@@ -69,10 +76,14 @@ class Connection:
                 source=options.security.credentials,
                 restore=restore,
                 opened=opened,
+                lost=lost,
             )
 
-        self._control = supervised("consuming", self._restore, self._opened)
-        self._sending = supervised("publishing", _nothing, lambda link: None)
+        self._control = supervised(
+            "consuming", self._restore, self._opened, lambda why: self._reading.lost(why)
+        )
+        self._reading = Reading(work, self._control, options.timeout)
+        self._sending = supervised("publishing", _nothing, lambda link: None, lambda why: None)
         self._publishing = Publishing(
             work.clock,
             self._sending,
@@ -272,6 +283,39 @@ class Connection:
             )
         await (await self._control.connected(deadline)).declare(step, deadline)
 
+    # ------------------------------------------------------------ streams, for event logs
+
+    async def read(
+        self,
+        stream: str,
+        start: Start,
+        *,
+        prefetch: int = 1000,
+        lanes: Sequence[str] | None = None,
+    ) -> StreamReader:
+        """Reads a stream from a place on, until the reader is closed or its attachment ends.
+
+        :param prefetch: messages at most that wait in memory
+        :param lanes: messages of other lanes may be left out by the broker (3.13 and later); some
+            come all the same, and those that have no lane
+        :raises ConfigurationError: a start, prefetch or lane that cannot be
+        :raises NotFound: there is no such stream
+        :raises DeclarationMismatch: the queue is no stream
+        """
+        self._open_only()
+        return await self._reading.read(stream, start, prefetch, lanes)
+
+    async def ends(self, stream: str) -> StreamEnds:
+        """The oldest and the newest message of a stream, exact, without writing.
+
+        No message whose confirm came before the call is past ``tail``.
+
+        :raises NotFound: there is no such stream
+        :raises BrokerTimeout: the broker did not tell
+        """
+        self._open_only()
+        return await self._reading.ends(stream)
+
     # ------------------------------------------------------------ topology
 
     async def declare(self, topology: Topology) -> None:
@@ -291,7 +335,7 @@ class Connection:
     async def verify(self, topology: Topology) -> list[Difference]:
         """Compares a topology with the broker; an empty list means equal. Creates nothing."""
         checks.checked_topology(topology)
-        return await self._asked(lambda link, limit: differences(link, topology, limit))
+        return await self.ask(lambda link, limit: differences(link, topology, limit))
 
     async def queue_exists(self, queue: str) -> bool:
         """Whether the broker has it."""
@@ -321,7 +365,7 @@ class Connection:
         """Deletes it with its messages, whose number is returned. 0 where it did not exist."""
         naming.checked_name(queue, "queue")
         self._catalogue.forget_queue(queue)
-        return await self._asked(lambda link, limit: link.delete_queue(queue, limit))
+        return await self.ask(lambda link, limit: link.delete_queue(queue, limit))
 
     async def purge(self, queue: str) -> int:
         """Drops the ready messages in it, and returns how many.
@@ -329,7 +373,7 @@ class Connection:
         :raises NotFound: there is no such queue
         """
         naming.checked_name(queue, "queue")
-        return await self._asked(lambda link, limit: link.purge_queue(queue, limit))
+        return await self.ask(lambda link, limit: link.purge_queue(queue, limit))
 
     async def pull(self, queue: str) -> Delivery | None:
         """Takes one message, undecoded; None where the queue is empty.
@@ -343,9 +387,9 @@ class Connection:
 
     async def _state(self, queue: str) -> QueueState | None:
         naming.checked_name(queue, "queue")
-        return await self._asked(lambda link, limit: link.look_up_queue(queue, limit))
+        return await self.ask(lambda link, limit: link.look_up_queue(queue, limit))
 
-    async def _asked(self, ask: Callable[[Link, float], Coroutine[Any, Any, T]]) -> T:
+    async def ask(self, ask: Callable[[Link, float], Coroutine[Any, Any, T]]) -> T:
         """A question to the broker, seen to its end even where its caller is cancelled."""
 
         async def asked() -> T:

@@ -103,13 +103,31 @@ class Publisher:
         )
         return await self._publishing.send(outgoing, self._deadline(), mandatory=self._mandatory)
 
+    def bare(self) -> Publisher:
+        """The same without interceptors: for what no user has sent."""
+        return Publisher(
+            self._publishing,
+            self._work,
+            self._sending,
+            self._routing_key,
+            mandatory=self._mandatory,
+            timeout=self._timeout,
+        )
+
     async def send_many(
-        self, payloads: Iterable[Any], *, routing_key: str | None = None
+        self,
+        payloads: Iterable[Any],
+        *,
+        routing_key: str | None = None,
+        headers: Mapping[str, Any] | None = None,
+        envelopes: Sequence[Envelope] | None = None,
     ) -> list[PublishResult]:
         """Sends many messages, pipelined and in order, and returns once all are confirmed.
 
         Every payload is checked and encoded before the first one is sent.
 
+        :param headers: the application's headers of each, beside the envelope's own
+        :param envelopes: identity and history of each, in order, other than fresh ones
         :raises ConfigurationError: one of them cannot travel; none was sent
         :raises EncodeError: the codec cannot write one of them; none was sent
         :raises BatchError: some were not confirmed; ``.outcomes`` has one outcome per payload
@@ -120,7 +138,7 @@ class Publisher:
                 f"acemq: send_many wants a sequence of payloads, got one "
                 f"{type(payloads).__name__}; use send, or put it into a list"
             )
-        batch = await self._batch(list(payloads), routing_key)
+        batch = await self._batch(list(payloads), routing_key, headers, envelopes)
         return await self._publishing.send_many(batch, self._deadline, mandatory=self._mandatory)
 
     async def forward(self, batch: Sequence[Onward]) -> list[PublishResult]:
@@ -134,10 +152,26 @@ class Publisher:
         outgoing = [onward_of(each, _envelope(each), login) for each in batch]
         return await self._publishing.send_many(outgoing, self._deadline, mandatory=True)
 
-    async def _batch(self, payloads: list[Any], routing_key: str | None) -> list[Outgoing]:
+    async def _batch(
+        self,
+        payloads: list[Any],
+        routing_key: str | None,
+        headers: Mapping[str, Any] | None,
+        envelopes: Sequence[Envelope] | None,
+    ) -> list[Outgoing]:
+        async def made(of: tuple[Any, Envelope | None]) -> Outgoing:
+            return await self._outgoing(of[0], routing_key, envelope=of[1], headers=headers)
+
+        told = [None] * len(payloads) if envelopes is None else envelopes
+        if len(told) != len(payloads):
+            raise ConfigurationError(
+                f"acemq: {len(told)} envelopes were given for {len(payloads)} payloads; give one "
+                "for each, or none"
+            )
+        items = list(zip(payloads, told, strict=True))
         if self._sending.waiting is None:
-            return [await self._outgoing(payload, routing_key) for payload in payloads]
-        return await self._work.each(lambda payload: self._outgoing(payload, routing_key), payloads)
+            return [await made(each) for each in items]
+        return await self._work.each(made, items)
 
     def _deadline(self) -> float:
         return self._work.clock.monotonic() + self._timeout

@@ -62,6 +62,7 @@ class Supervisor:
 
     :param restore: carried out on every new link before anybody else gets it
     :param source: gives the login of each attempt; None where it stands in the addresses
+    :param lost: told when the link is gone, or closed here; only enqueues
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class Supervisor:
         source: CredentialsSource | None = None,
         restore: Callable[[Link], Awaitable[None]],
         opened: Callable[[Link], None] = lambda link: None,
+        lost: Callable[[BrokerError], None] = lambda why: None,
     ) -> None:
         self._work = work
         self._transport = transport
@@ -83,6 +85,7 @@ class Supervisor:
         self._name = name
         self._restore = restore
         self._opened = opened
+        self._tell_lost = lost
         self._lock = work.lock()
         self._changed = work.event()
         self._closing = work.event()
@@ -147,6 +150,7 @@ class Supervisor:
             link, self.link = self.link, None
         self._closing.set()
         self._changed.set()
+        self._tell_lost(ConnectionLost(f"acemq: the {self._name} connection was closed here"))
         self._losses.put(None)
         self._stop_renewal()
         if link is not None:
@@ -245,6 +249,7 @@ class Supervisor:
                 self._changed.clear()
             self.failure = why
         self._losses.put(why)
+        self._tell_lost(why)
 
     def _renew(self, link: Link) -> None:
         credentials = self._credentials

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
+from acemq_amqp import headers as names
 from acemq_amqp.codec import Codec
 from acemq_amqp.core.outgoing import Sending, outgoing_of
 from acemq_amqp.envelope import Envelope
@@ -48,8 +49,11 @@ class OutboxRecord:
 
     @property
     def envelope(self) -> Envelope:
-        """The envelope it was recorded with."""
-        return Envelope.from_headers(decode_table(self.headers), self.routing_key, self.id)
+        """The envelope it was recorded with, and what makes it a message of an event log."""
+        values = decode_table(self.headers)
+        envelope = Envelope.from_headers(values, self.routing_key, self.id)
+        logged = {name: value for name, value in values.items() if name.startswith(names.LOG)}
+        return envelope.with_(headers={**envelope.headers, **logged}) if logged else envelope
 
 
 def record(

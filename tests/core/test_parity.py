@@ -27,9 +27,13 @@ OTHER_NAMES = {
 INTERNAL = {
     "Connection": {
         "establish": "called once, by connect",
+        "ask": "what event logs are written over, once for both flavours",
+        "ends": "what event logs are written over, once for both flavours",
+        "read": "what event logs are written over, once for both flavours",
         "work": "what patterns are written over, once for both flavours",
     },
     "Publisher": {
+        "bare": "what event logs write their own records with",
         "forward": "between patterns that move messages whole, and the core",
     },
     "Delivery": {
