@@ -1,1 +1,31 @@
-"""Event logs: what was pushed stays, and reading is a cursor for each group."""
+"""Event logs: what was pushed stays, and reading is a cursor for each group.
+
+A log is one RabbitMQ stream or several. Its messages are in **lanes**, each in order. A **group**
+is a named cursor; groups read the same messages independently, begin where they say, and can be
+moved. Positions are kept in a database of the user's own.
+"""
+
+from acemq_amqp.eventlog.errors import LeaseLost, LogReplaced, RetentionPassed
+from acemq_amqp.eventlog.event_log import Admin, EventLog
+from acemq_amqp.eventlog.messages import LogMessage
+from acemq_amqp.eventlog.moving import Lag, Moved
+from acemq_amqp.eventlog.queue import LogQueue, Reader
+from acemq_amqp.eventlog.records import WindowInfo
+from acemq_amqp.eventlog.store import LogStore
+from acemq_amqp.offsets import Offset
+
+__all__ = [
+    "Admin",
+    "EventLog",
+    "Lag",
+    "LeaseLost",
+    "LogMessage",
+    "LogQueue",
+    "LogReplaced",
+    "LogStore",
+    "Moved",
+    "Offset",
+    "Reader",
+    "RetentionPassed",
+    "WindowInfo",
+]

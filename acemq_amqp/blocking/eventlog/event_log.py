@@ -1,0 +1,112 @@
+"""The blocking client of event logs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from acemq_amqp.blocking.connecting import connect
+from acemq_amqp.blocking.eventlog.queue import LogQueue
+from acemq_amqp.connecting import connect as async_connect
+from acemq_amqp.core.connection import Connection
+from acemq_amqp.durations import Duration, seconds
+from acemq_amqp.eventlog import verbs
+from acemq_amqp.eventlog.client import LogClient
+from acemq_amqp.eventlog.messages import LogMessage
+from acemq_amqp.eventlog.moving import Moved
+from acemq_amqp.patterns.waiting import driven
+
+
+class Turn:
+    """Lets one thread in at a time."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    async def __aenter__(self) -> None:
+        self._lock.acquire()
+
+    async def __aexit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+class Admin:
+    """What operators do with groups."""
+
+    def __init__(self, client: LogClient) -> None:
+        self._client = client
+
+    def seek_consumer_group(
+        self, group: str, queue: str, options: Mapping[str, Any]
+    ) -> list[Moved]:
+        """Moves a group, and abandons what it has in flight.
+
+        :param options: one of ``timestamp`` (aware; a datetime or ISO text), ``offset``, ``to``
+            (``"first"``, ``"next"``), ``back``; ``partition`` for one lane; ``dry_run``
+        :returns: what moved in each stream, or would move
+        :raises ConfigurationError: an unknown option, a time without a zone, a place outside
+        """
+        return driven(verbs.seek(self._client, queue, group, options))
+
+
+class EventLog:
+    """Logs on one broker, with cursors in one database. Building it does no I/O.
+
+    Close it, or use it in a ``with``::
+
+        with EventLog(url="amqp://localhost", store=SqlLogStore("sqlite:///app.db")) as log:
+            log.queue("orders").partition("acme").push({"data": {"total": 3}})
+
+    :param url: as for ``connect``
+    :param store: where positions, windows and output are kept: ``acemq_stores.SqlLogStore``
+    :param options: as for ``connect``
+    :raises ConfigurationError: an option that cannot be, or no store
+    """
+
+    def __init__(self, *, url: str | Sequence[str], store: Any, **options: Any) -> None:
+        async_connect(url, **options)  # refuses what cannot be, and opens nothing
+
+        async def opened() -> Connection:
+            return connect(url, **options)._core
+
+        self._client = LogClient(opened, Turn(), store)
+        self.admin = Admin(self._client)
+
+    def queue(self, name: str) -> LogQueue:
+        """A log, to say more about."""
+        return LogQueue(self._client, name)
+
+    def ack(
+        self,
+        message: LogMessage | Sequence[LogMessage],
+        handled: bool = True,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Acknowledges what was popped, so that its lane moves past it.
+
+        :param handled: False gives it back, to be tried again or given up as ``retry_limit`` says
+        :param options: ``group``, which a message knows, and ``error``
+        :raises LeaseLost: it is another reader's by now, or the group was sought
+        :raises ConfigurationError: another group than the one it was popped for
+        """
+        driven(verbs.ack(self._client, message, handled, options))
+
+    def close(self, timeout: Duration = 20.0) -> bool:
+        """Ends readers after what they are at, and closes.
+
+        :returns: whether all ended in time
+        """
+        return driven(self._client.close(seconds(timeout, "timeout")))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,142 @@
+"""Handing one lane of a log to a handler: the lane is leased, and no more than it.
+
+Other members, and pops, have the other lanes meanwhile. What failed is tried again where it stands;
+the attempts are the lane's, so they count across processes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from acemq_amqp.core.ports import Call
+from acemq_amqp.errors import StoreError
+from acemq_amqp.eventlog.consuming import Plan
+from acemq_amqp.eventlog.errors import LeaseLost
+from acemq_amqp.eventlog.failing import Again, Dead, verdict_of
+from acemq_amqp.eventlog.messages import LogMessage
+from acemq_amqp.eventlog.popping import Popping, Wanted
+from acemq_amqp.eventlog.reading import Reading
+from acemq_amqp.eventlog.running import GLANCE, Running
+
+log = logging.getLogger("acemq_amqp")
+
+
+class LaneConsuming(Running):
+    """A running reader of one lane."""
+
+    def __init__(self, reading: Reading, call: Call, plan: Plan, lane: str) -> None:
+        super().__init__(reading.work)
+        self._reading = reading
+        self._call = call
+        self._plan = plan
+        self._lane = lane
+        self._popping = Popping(reading)
+        self._handled = 0
+        self._at: LogMessage | None = None
+        self._quiet_since: float | None = None
+
+    def start(self) -> None:
+        """Begins. The group must have been placed."""
+        name = f"acemq-{self._reading.group}-{self._reading.log.name}"
+        self._spawn(self._read(), name)
+        self._spawn(self._renewing(), f"{name}-lease")
+
+    async def _read(self) -> None:
+        try:
+            await self._lasting(f"partition {self._lane!r}", self._round)
+        finally:
+            await self._popping.close()
+
+    async def _round(self) -> float:
+        most = self._plan.batch
+        if self._plan.limit is not None:
+            most = min(most, self._plan.limit - self._handled)
+        wanted = Wanted(most, 1, self._lane)
+        messages = await self._popping.pop(wanted, self._reading.now() + GLANCE)
+        if not messages:
+            self._quiet()
+            return 0.0
+        self._quiet_since, self._at = None, messages[0]
+        try:
+            pause = await self._handle(messages)
+        finally:
+            self._at = None
+        if self._plan.limit is not None and self._handled >= self._plan.limit:
+            self.stop()
+        return pause
+
+    def _quiet(self) -> None:
+        now = self._reading.now()
+        self._quiet_since = self._quiet_since or now
+        if self._plan.idle is not None and now - self._quiet_since >= self._plan.idle:
+            self.stop()
+
+    async def _renewing(self) -> None:
+        while not await self._pause(self._reading.store.lease / 4):
+            message = self._at
+            if message is not None:
+                try:
+                    await self._popping.renew(message)
+                except (LeaseLost, StoreError) as failure:  # its acknowledgement meets it as well
+                    log.warning("%s", failure)
+
+    # ------------------------------------------------------------ handling
+
+    async def _handle(self, messages: Sequence[LogMessage]) -> float:
+        """Handles what was popped; the seconds to wait before the next pop."""
+        if not self._plan.each:
+            return await self._answered(messages, await self._ask(list(messages)))
+        done: list[LogMessage] = []
+        since = self._reading.now()
+        for message in messages:
+            answer = await self._ask(message)
+            verdict = self._verdict(answer, message.attempt)
+            if isinstance(verdict, Again | Dead):
+                await self._ack(done)
+                return await self._failed(message, verdict)
+            done.append(message)
+            if self.over:
+                break
+            if self._reading.now() - since > self._plan.commit:
+                await self._ack(done)
+                done, since = [], self._reading.now()
+        await self._ack(done)
+        return 0.0
+
+    async def _answered(self, messages: Sequence[LogMessage], answer: object) -> float:
+        """What a list's answer means for it: one that failed comes again, message by message."""
+        verdict = self._verdict(answer, messages[0].attempt)
+        if not isinstance(verdict, Again | Dead):
+            await self._ack(messages)
+            return 0.0
+        if len(messages) > 1:
+            log.warning("acemq: a batch of %s is handled one by one: %s", self._lane, verdict)
+            await self._popping.put_back(messages[0])
+            return 0.0
+        return await self._failed(messages[0], verdict)
+
+    async def _ask(self, given: object) -> object:
+        try:
+            answer: object = await self._call(given)
+        except Exception as failure:
+            return failure
+        return answer
+
+    async def _ack(self, messages: Sequence[LogMessage]) -> None:
+        if messages:
+            await self._popping.ack(messages)
+            self._handled += len(messages)
+
+    async def _failed(self, message: LogMessage, verdict: Again | Dead) -> float:
+        if isinstance(verdict, Dead):
+            log.error("acemq: %r is a dead letter: %s", message, verdict.reason)
+            await self._popping.give_up(message, verdict.reason)
+            self._handled += 1
+            return 0.0
+        await self._popping.put_back(message)
+        return verdict.delay
+
+    def _verdict(self, answer: object, attempt: int) -> object:
+        settings = self._reading.settings
+        return verdict_of(answer, attempt, limit=settings.retry_limit, delay=settings.retry_delay)

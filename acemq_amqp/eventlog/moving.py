@@ -1,0 +1,191 @@
+"""Moving a group, and telling how far behind it is."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from acemq_amqp.core.connection import Connection
+from acemq_amqp.core.reading import StreamReader
+from acemq_amqp.errors import BrokerTimeout, ConfigurationError
+from acemq_amqp.eventlog.log import Log
+from acemq_amqp.eventlog.modes import Back, Moment, Target
+from acemq_amqp.eventlog.reading import within
+from acemq_amqp.eventlog.records import LogRecord, record_of
+from acemq_amqp.eventlog.store import LogStore, Position
+from acemq_amqp.offsets import Offset
+
+#: Messages that are counted one by one; beyond them offsets are.
+COUNTED = 10_000
+_PATIENCE = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What a seek did, or would do, in one stream.
+
+    :ivar partition: the lane that was moved; None: all of them
+    """
+
+    stream: str
+    partition: str | None
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """How far a group is behind.
+
+    :ivar messages: messages that are pushed and not acknowledged
+    :ivar exact: False where there are so many that offsets were counted, marks among them
+    """
+
+    messages: int
+    exact: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A log and where groups stand in it."""
+
+    connection: Connection
+    log: Log
+    store: LogStore
+
+    async def positions(self, group: str) -> list[Position]:
+        """Where a group stands in each stream.
+
+        :raises ConfigurationError: it stands nowhere
+        """
+        found = [await self.store.position(group, stream) for stream in self.log.streams]
+        known = [position for position in found if position is not None]
+        if not known:
+            raise ConfigurationError(
+                f"acemq: log {self.log.name!r} has no group {group!r}: it is made by its first read"
+            )
+        return known
+
+    # ------------------------------------------------------------ seeking
+
+    async def seek(
+        self, group: str, target: Target, lane: str | None, *, dry_run: bool
+    ) -> list[Moved]:
+        """Moves a group, or one lane of it; or only says what that would do.
+
+        :raises ConfigurationError: there is no such group, or the place is not in the stream
+        """
+        positions = await self.positions(group)
+        if lane is not None:
+            stream = self.log.stream_of(lane)
+            positions = [each for each in positions if each.fence.stream == stream]
+        elif isinstance(target, int) and len(self.log.streams) > 1:
+            raise ConfigurationError(
+                f"acemq: log {self.log.name!r} has {len(self.log.streams)} streams, each with "
+                "offsets of its own: name a partition with the offset, or seek by time"
+            )
+        goals = [await self._goal(position, target, lane) for position in positions]
+        moves = [
+            Moved(position.fence.stream, lane, standing_of(position, lane), goal)
+            for position, goal in zip(positions, goals, strict=True)
+        ]
+        if not dry_run:
+            for move in moves:
+                anchor = await self.log.id_at(move.stream, move.after - 1) if move.after else ""
+                await self.store.seek(group, move.stream, move.after, anchor, lane)
+        return moves
+
+    async def _goal(self, position: Position, target: Target, lane: str | None) -> int:
+        stream = position.fence.stream
+        if isinstance(target, Moment):
+            return await self.log.at(stream, target.at)
+        ends = await self.log.ends(stream)
+        if target == "first":
+            return ends.oldest
+        if target == "next":
+            return ends.tail + 1
+        if isinstance(target, Back):
+            return await self._back(stream, standing_of(position, lane), target.count, lane)
+        return within(target, stream, ends.oldest, ends.tail)
+
+    async def _back(self, stream: str, stands: int, count: int, lane: str | None) -> int:
+        """The offset of the message so many before; the oldest where there are not so many."""
+        oldest = (await self.log.ends(stream)).oldest
+        span = 2 * count + 100
+        while True:
+            first = max(oldest, stands - span)
+            records = await self._between(stream, first, stands)
+            offsets = [each.offset for each in records if lane in (None, each.lane)]
+            if count == 0:
+                return stands
+            if len(offsets) >= count:
+                return offsets[-count]
+            if first == oldest:
+                return offsets[0] if offsets else stands
+            span *= 4
+
+    # ------------------------------------------------------------ lag
+
+    async def lag(self, group: str, lane: str | None = None) -> Lag:
+        """How many messages a group, or one lane of it, has not acknowledged."""
+        total, exact = 0, True
+        for position in await self.positions(group):
+            stream = position.fence.stream
+            if lane is not None and self.log.stream_of(lane) != stream:
+                continue
+            counted = await self._behind(position, lane)
+            total, exact = total + counted.messages, exact and counted.exact
+        return Lag(total, exact)
+
+    async def _behind(self, position: Position, lane: str | None) -> Lag:
+        stream = position.fence.stream
+        ends = await self.log.ends(stream)
+        rows = {row.lane: row.next for row in position.lanes}
+        first = max(ends.oldest, min((position.next, *rows.values())))
+        if ends.tail + 1 - first > COUNTED:
+            return Lag(ends.tail + 1 - max(position.next, ends.oldest), exact=False)
+        records = await self._between(stream, first, ends.tail + 1)
+        due = [
+            record
+            for record in records
+            if record.offset >= rows.get(record.lane, position.next) and lane in (None, record.lane)
+        ]
+        return Lag(len(due))
+
+    # ------------------------------------------------------------ looking
+
+    async def _between(self, stream: str, first: int, until: int) -> list[LogRecord]:
+        """The messages of a range, without marks."""
+        found: list[LogRecord] = []
+        if first >= until:
+            return found
+        async with self._reader(stream, first) as reader:
+            last = first - 1
+            while last < until - 1:
+                clock = self.connection.work.clock
+                arrivals = await reader.take(1000, clock.monotonic() + _PATIENCE)
+                if not arrivals:
+                    raise BrokerTimeout(
+                        f"acemq: the broker gave nothing of stream {stream!r} after offset {last}, "
+                        f"though its last is {until - 1}"
+                    )
+                records = [record_of(stream, arrival) for arrival in arrivals]
+                last = records[-1].offset
+                found += [each for each in records if each.offset < until and not each.mark]
+        return found
+
+    @asynccontextmanager
+    async def _reader(self, stream: str, first: int) -> AsyncIterator[StreamReader]:
+        reader = await self.connection.read(stream, Offset(first), prefetch=1000)
+        try:
+            yield reader
+        finally:
+            await reader.close()
+
+
+def standing_of(position: Position, lane: str | None) -> int:
+    """Where a group, or a lane of it, stands."""
+    if lane is None:
+        return position.next
+    return next((row.next for row in position.lanes if row.lane == lane), position.next)

@@ -1,0 +1,127 @@
+"""The async face of a log: what is meant is said word by word, and a verb carries it out."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from acemq_amqp.ack import Ack
+from acemq_amqp.core.publishing import PublishResult
+from acemq_amqp.eventlog import verbs
+from acemq_amqp.eventlog.client import LogClient
+from acemq_amqp.eventlog.messages import LogMessage
+from acemq_amqp.eventlog.moving import Lag, Moved
+from acemq_amqp.eventlog.running import Running
+from acemq_amqp.eventlog.selection import Selection
+
+#: What handles a message, or a list of them without ``each()``; ``async def`` too.
+LogHandler = Callable[[Any], Ack | Awaitable[Ack | None] | None]
+
+
+class Reader:
+    """A reader that runs in the background. Made by ``LogQueue.start``."""
+
+    def __init__(self, running: Running) -> None:
+        self._running = running
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not been stopped, and has not ended."""
+        return not self._running.over
+
+    async def stop(self) -> None:
+        """Ends it after what it is handling; what was handled is committed.
+
+        :raises AceMQError: what had ended it before
+        """
+        self._running.stop()
+        await self._running.ended()
+
+    async def ended(self) -> None:
+        """Waits until it has ended by itself.
+
+        :raises AceMQError: what ended it, if that was not its limit or idle time
+        """
+        await self._running.ended()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.stop()
+
+
+class LogQueue(Selection):
+    """One log, as said so far. Words change it in place; verbs do something with it."""
+
+    def __init__(self, client: LogClient, name: str) -> None:
+        super().__init__(name)
+        self.client = client
+
+    async def create(self) -> Self:
+        """Makes the log, or takes the one that is there as it is.
+
+        :raises ConfigurationError: it has another number of streams than was asked for
+        """
+        await verbs.create(self.client, self)
+        return self
+
+    async def push(self, message: Any) -> Any:
+        """Appends ``{"data": payload}``, or a list of such in order, and waits for the broker.
+
+        All are checked before the first is sent.
+
+        :returns: a ``PublishResult``, or a list of them
+        :raises ConfigurationError: something in it cannot travel; nothing was pushed
+        :raises PublishError: it was not confirmed
+        """
+        result: PublishResult | list[PublishResult] = await verbs.push(self.client, self, message)
+        return result
+
+    async def pop(self) -> list[LogMessage]:
+        """Takes what is due and in nobody's hands; empty means that there is nothing.
+
+        What is not acknowledged within the lease is given again.
+
+        :raises BrokerError: nothing is known, as the broker is not there
+        """
+        return await verbs.pop(self.client, self)
+
+    async def consume(self, handler: LogHandler) -> None:
+        """Hands messages to a handler until the limit, the idle time, or for ever.
+
+        Everything handled is committed when it returns. What failed is tried again, and is a dead
+        letter in ``{log}.dlq`` after ``retry_limit``.
+
+        :raises LogReplaced: the log was deleted and made again
+        :raises RetentionPassed: messages are gone that were not read
+        """
+        await verbs.consume(self.client, self, handler)
+
+    async def start(self, handler: LogHandler) -> Reader:
+        """The same in the background: what is pushed from its return on is read."""
+        return Reader(await verbs.start(self.client, self, handler))
+
+    async def lag(self) -> Lag:
+        """How many messages the group has not acknowledged; none means that it has caught up."""
+        return await verbs.lag(self.client, self)
+
+    async def seek(self, options: Mapping[str, Any]) -> list[Moved]:
+        """Moves the group; what was in flight is abandoned, and its late ack changes nothing.
+
+        :param options: ``timestamp``, ``offset``, ``to`` (``"first"``, ``"next"``) or ``back``;
+            ``dry_run`` only tells what would move
+        :raises ConfigurationError: an unknown option, a time without a zone, a place outside
+        """
+        chosen = {"partition": self.lane} if self.lane is not None else {}
+        return await verbs.seek(self.client, self.name, self.grouped(), {**chosen, **options})
+
+    async def delete(self) -> None:
+        """Deletes the group that was named; without one, the log with all its messages."""
+        await verbs.delete(self.client, self)

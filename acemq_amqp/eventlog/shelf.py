@@ -1,0 +1,123 @@
+"""What a reader that leases lanes keeps in memory of a stream: what is due, by lane.
+
+Lanes are independent: one that is leased, or that nobody finishes, does not stop the others. What
+it has over its share is dropped here and read again once it moves. The shelf says how far the
+group's watermark may go: to the first message that is not done.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from acemq_amqp.eventlog.records import LogRecord
+from acemq_amqp.eventlog.store import Position
+
+#: Messages that are kept; a lane may have a quarter of them.
+CAPACITY: Final = 2000
+_SHARE: Final = 4
+
+
+class Entry(NamedTuple):
+    """A message, and the id of the one before it in the stream."""
+
+    record: LogRecord
+    before: str
+
+
+class Shelf:
+    """Begins empty, where the position is.
+
+    :ivar upto: the offset after the last message that was put here
+    """
+
+    def __init__(self, upto: int, last: str) -> None:
+        self.upto = upto
+        self._last = last
+        self._lanes: dict[str, deque[Entry]] = {}
+        self._size = 0
+        #: first entry that was dropped, of lanes that had too much
+        self._dropped: dict[str, Entry] = {}
+
+    @property
+    def room(self) -> int:
+        """How many more messages it takes."""
+        return CAPACITY - self._size
+
+    def put(self, records: Sequence[LogRecord]) -> None:
+        """Adds what was read, in order."""
+        for record in records:
+            entry = Entry(record, self._last)
+            self.upto, self._last = record.offset + 1, record.id
+            if record.mark or record.lane in self._dropped:
+                continue
+            self._lanes.setdefault(record.lane, deque()).append(entry)
+            self._size += 1
+
+    def stand(self, position: Position) -> None:
+        """Takes off what is done, as the store has it."""
+        rows = {row.lane: row.next for row in position.lanes}
+        for lane in list(self._lanes):
+            self._take_off(lane, rows.get(lane, position.next))
+
+    def _take_off(self, lane: str, below: int) -> None:
+        entries = self._lanes[lane]
+        while entries and entries[0].record.offset < below:
+            entries.popleft()
+            self._size -= 1
+        if not entries:
+            del self._lanes[lane]
+
+    def make_room(self, busy: Collection[str]) -> None:
+        """Drops what the fullest busy lanes have, where it is full."""
+        while self.room <= 0:
+            stuck = [lane for lane in self._lanes if lane in busy]
+            if not stuck:
+                return
+            fullest = max(stuck, key=lambda lane: len(self._lanes[lane]))
+            if len(self._lanes[fullest]) <= CAPACITY // _SHARE // 4:
+                return
+            entries = self._lanes.pop(fullest)
+            self._dropped[fullest] = entries[0]
+            self._size -= len(entries)
+
+    def dropped(self) -> frozenset[str]:
+        """Lanes that were dropped."""
+        return frozenset(self._dropped)
+
+    def offer(
+        self, most: int, lanes: int, busy: Collection[str], only: str | None
+    ) -> dict[str, list[LogRecord]]:
+        """What may be given out: lanes by their oldest message, each as far as ``most`` reaches."""
+        names = (only,) if only is not None else tuple(self._lanes)
+        free = [name for name in names if name in self._lanes and name not in busy]
+        free.sort(key=lambda name: self._lanes[name][0].record.offset)
+        offered: dict[str, list[LogRecord]] = {}
+        for name in free[:lanes]:
+            if most <= 0:
+                break
+            entries = self._lanes[name]
+            offered[name] = [entries[i].record for i in range(min(most, len(entries)))]
+            most -= len(offered[name])
+        return offered
+
+    def watermark(self) -> tuple[int, str]:
+        """How far the group's watermark may go, and the id of the message before it."""
+        heads = [entries[0] for entries in self._lanes.values()]
+        heads += self._dropped.values()
+        if not heads:
+            return self.upto, self._last
+        first = min(heads, key=lambda entry: entry.record.offset)
+        return first.record.offset, first.before
+
+
+def busy_lanes(position: Position) -> frozenset[str]:
+    """Lanes that somebody has leased."""
+    return frozenset(row.lane for row in position.lanes if row.token)
+
+
+def standing(position: Position, lanes: Collection[str]) -> Mapping[str, int]:
+    """Where lanes stand."""
+    rows = {row.lane: row.next for row in position.lanes}
+    return {lane: rows.get(lane, position.next) for lane in lanes}

@@ -1,0 +1,160 @@
+"""What can be done with a selection of a log, once for both flavours."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from acemq_amqp.ack import retry
+from acemq_amqp.core.publishing import PublishResult
+from acemq_amqp.errors import ConfigurationError, NotFound
+from acemq_amqp.eventlog.choices import checked
+from acemq_amqp.eventlog.client import LogClient
+from acemq_amqp.eventlog.consuming import Consuming
+from acemq_amqp.eventlog.failing import Dead, verdict_of
+from acemq_amqp.eventlog.lane_consuming import LaneConsuming
+from acemq_amqp.eventlog.messages import LogMessage
+from acemq_amqp.eventlog.modes import target_of
+from acemq_amqp.eventlog.moving import Lag, Moved
+from acemq_amqp.eventlog.popping import Popping, too_late
+from acemq_amqp.eventlog.records import DEFAULT_LANE
+from acemq_amqp.eventlog.running import Running
+from acemq_amqp.eventlog.selection import QUERY_GROUPS, Selection, payloads_of
+from acemq_amqp.eventlog.settings import LogSettings
+
+
+async def create(client: LogClient, selection: Selection) -> None:
+    """Makes the log, or takes it as it is."""
+    await client.log(selection.name, selection.settings)
+
+
+async def push(
+    client: LogClient, selection: Selection, message: object
+) -> PublishResult | list[PublishResult]:
+    """Appends a message, or a list of them in order; returns once they are confirmed."""
+    payloads = payloads_of(message)
+    log = await client.log(selection.name, selection.settings)
+    results = await log.push(payloads, selection.lane or DEFAULT_LANE)
+    return results if isinstance(message, list | tuple) else results[0]
+
+
+async def pop(client: LogClient, selection: Selection) -> list[LogMessage]:
+    """What is due and in nobody's hands."""
+    popping = await client.popping(selection)
+    connection = await client.connection()
+    deadline = connection.work.clock.monotonic() + selection.patience
+    return await popping.pop(selection.wanted, deadline)
+
+
+async def start(client: LogClient, selection: Selection, handler: Any) -> Running:
+    """A reader that runs; its group's cursor is written."""
+    group = selection.grouped()
+    connection = await client.connection()
+    call = connection.work.bind(handler)
+    reading = await client.reading(selection.name, group, selection.mode, selection.settings)
+    await client.relay()
+    reader: Consuming | LaneConsuming
+    if selection.lane is None:
+        await reading.placed_everywhere()
+        reader = Consuming(reading, call, selection.plan)
+    else:
+        await reading.placed(reading.log.stream_of(selection.lane))
+        reader = LaneConsuming(reading, call, selection.plan, selection.lane)
+    reader.start()
+    client.runs(reader)
+    return reader
+
+
+async def consume(client: LogClient, selection: Selection, handler: Any) -> None:
+    """Reads until the limit, the idle time or a stop; every acknowledgement is committed."""
+    reader = await start(client, selection, handler)
+    try:
+        await reader.ended()
+    except BaseException:
+        reader.stop()
+        await (await client.connection()).work.finish(reader.left())
+        raise
+
+
+async def lag(client: LogClient, selection: Selection) -> Lag:
+    """How many messages the group has not acknowledged."""
+    place = await client.place(selection.name)
+    return await place.lag(selection.grouped(), selection.lane)
+
+
+async def seek(client: LogClient, name: str, group: str, options: Mapping[str, Any]) -> list[Moved]:
+    """Moves a group; what was in flight is abandoned."""
+    target, lane, dry_run = target_of(options, time.time())
+    if group.startswith(QUERY_GROUPS):
+        raise ConfigurationError(
+            f"acemq: {group!r} is a window query's own cursor and cannot be sought: run the query "
+            "with reset='all' or reset='state'"
+        )
+    place = await client.place(name)
+    return await place.seek(group, target, lane, dry_run=dry_run)
+
+
+async def delete(client: LogClient, selection: Selection) -> None:
+    """Deletes the group that was named; without one, the log with all its groups."""
+    try:
+        log = await client.log(selection.name, LogSettings(), create=False)
+    except NotFound:
+        return
+    if selection.reader:
+        await client.store.delete_group(selection.reader, log.streams)
+        return
+    streams = log.streams
+    await log.delete()
+    await client.store.delete_streams(streams)
+    await client.forget(selection.name)
+
+
+async def ack(
+    client: LogClient,
+    messages: LogMessage | Sequence[LogMessage],
+    handled: bool,
+    options: Mapping[str, Any] | None,
+) -> None:
+    """Acknowledges what was popped; or gives it back to be tried again."""
+    given = (messages,) if isinstance(messages, LogMessage) else tuple(messages)
+    named = checked(options or {}, ("group", "error"), "ack")
+    for message in given:
+        _refuse_foreign(message, named.get("group", message.group))
+    by_group: dict[tuple[str, str], list[LogMessage]] = {}
+    for message in given:
+        by_group.setdefault((message.queue, message.group), []).append(message)
+    for (name, group), some in by_group.items():
+        popping = client.popped(name, group)
+        if popping is None:
+            raise too_late(some[0])
+        if handled:
+            await popping.ack(some)
+            continue
+        for message in some:
+            await _back(popping, message, named.get("error"))
+
+
+async def _back(popping: Popping, message: LogMessage, error: object) -> None:
+    verdict = verdict_of(
+        retry(error if isinstance(error, str | BaseException) else "not acknowledged"),
+        message.attempt,
+        limit=popping.retry_limit,
+        delay=0,
+    )
+    if isinstance(verdict, Dead):
+        await popping.give_up(message, verdict.reason)
+    else:
+        await popping.put_back(message)
+
+
+def _refuse_foreign(message: object, group: object) -> None:
+    if not isinstance(message, LogMessage):
+        raise ConfigurationError(
+            f"acemq: ack takes messages that pop() gave, not a {type(message).__name__}"
+        )
+    if group != message.group:
+        raise ConfigurationError(
+            f"acemq: {message!r} was read by group {message.group!r}, and is acknowledged for "
+            f"{group!r}: leave the group out, a message knows its own"
+        )
