@@ -300,7 +300,7 @@ class Connection:
             come all the same, and those that have no lane
         :raises ConfigurationError: a start, prefetch or lane that cannot be
         :raises NotFound: there is no such stream
-        :raises DeclarationMismatch: the queue is no stream
+        :raises BrokerError: the queue is no stream (406)
         """
         self._open_only()
         return await self._reading.read(stream, start, prefetch, lanes)

@@ -18,7 +18,7 @@ from typing import Protocol
 
 from acemq_amqp.ack import Ack, AckKind, described
 from acemq_amqp.core.attachment import Attachment, ConsumerSpec
-from acemq_amqp.core.handling import Handling, same_message
+from acemq_amqp.core.handling import Handling, give_back, same_message
 from acemq_amqp.core.isolation import Isolation
 from acemq_amqp.core.observer import Observing
 from acemq_amqp.core.poison import must_be_alone, poison_hop, put_back, suspected
@@ -389,7 +389,7 @@ class Consumer:
     def _give_back(self, arrival: Arrival) -> None:
         """Back to the queue. A single active one leaves that to its channel's end: in order."""
         if not self._spec.single_active:
-            arrival.settling.requeue(arrival.tag)
+            give_back(arrival)
 
     def _look_idle(self) -> None:
         self._isolation.look()

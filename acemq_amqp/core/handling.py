@@ -13,6 +13,18 @@ from acemq_amqp.errors import AceMQError, DecodeError, FatalError, StoreError
 from acemq_amqp.message import Message
 
 
+_STREAM_S_OWN = "x-stream-offset"
+
+
+def give_back(arrival: Arrival) -> None:
+    """Puts a delivery back into its queue.
+
+    A stream keeps what was read, and ends the connection of whoever gives something back.
+    """
+    if _STREAM_S_OWN not in arrival.properties.headers.values():
+        arrival.settling.requeue(arrival.tag)
+
+
 class Handling:
     """Reads deliveries of one queue and calls the handler.
 

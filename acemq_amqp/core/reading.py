@@ -89,6 +89,10 @@ class StreamReader:
         state = "reading" if self._error is None else "ended"
         return f"StreamReader({self.stream!r}, {state}, {len(self._waiting)} waiting)"
 
+    def __len__(self) -> int:
+        """How many have come and were not taken."""
+        return len(self._waiting)
+
     async def take(self, most: int, deadline: Deadline = None) -> list[Arrival]:
         """Waits for a message, and gives it with those behind it that have come, oldest first.
 

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
+from acemq_amqp.core.handling import give_back
 from acemq_amqp.core.hops import hop_of
 from acemq_amqp.core.observer import Observing
 from acemq_amqp.core.ports import (
@@ -230,7 +231,7 @@ class Settler:
 
     def _again(self, job: Job) -> None:
         if job.consumer.closing and job.tries:
-            job.arrival.settling.requeue(job.arrival.tag)
+            give_back(job.arrival)
             self._done(job, "stale")
             return
         wait = backoff(job.tries)

@@ -22,9 +22,9 @@ from acemq_amqp.core.publishing import PublishResult
 from acemq_amqp.core.reading import StreamEnds, StreamReader, id_of, offset_of
 from acemq_amqp.envelope import Envelope, fresh_id
 from acemq_amqp.errors import (
+    BrokerError,
     BrokerTimeout,
     ConfigurationError,
-    DeclarationMismatch,
     NotFound,
 )
 from acemq_amqp.eventlog.founding import Founder, found, lock_name, stream_names
@@ -46,6 +46,8 @@ _MOST_STREAMS: Final = 1000
 _AT_ONCE: Final = 1000
 #: The broker is given so long for the next message of a stream that has one; seconds.
 _PATIENCE: Final = 10.0
+#: What the broker answers to a read of another kind of queue.
+_NO_STREAM: Final = 406
 #: Deliveries of a stream carry it, and a push must not: the broker writes it anew.
 _OFFSET: Final = "x-stream-offset"
 
@@ -170,11 +172,13 @@ class Log:
     async def _refuse_other_kinds(self, stream: str) -> None:
         try:
             reader = await self._connection.read(stream, Next, prefetch=1)
-        except DeclarationMismatch as mismatch:
+        except BrokerError as refusal:
+            if refusal.code != _NO_STREAM:
+                raise
             raise ConfigurationError(
                 f"acemq: {stream!r} is a queue and no stream, and cannot be an event log: give "
                 "the log another name"
-            ) from mismatch
+            ) from refusal
         await reader.close()
 
     # ------------------------------------------------------------ writing

@@ -12,13 +12,18 @@ from typing import TYPE_CHECKING
 
 from acemq_amqp.core.ports import Arrival
 from acemq_amqp.errors import BrokerError
+from acemq_amqp.transports.memory.offsets import Wanted
 
 if TYPE_CHECKING:
     from acemq_amqp.transports.memory.channels import Channel
 
 
 class Consumer:
-    """One consumer. ``prefetch`` 0 is no limit; ``cursor`` is the next offset, on a stream."""
+    """One consumer. ``prefetch`` 0 is no limit.
+
+    :ivar cursor: the next offset, on a stream
+    :ivar wanted: which messages it is sent, on a stream; None is all of them
+    """
 
     __slots__ = (
         "arrived",
@@ -30,6 +35,7 @@ class Consumer:
         "prefetch",
         "priority",
         "tag",
+        "wanted",
     )
 
     def __init__(
@@ -52,6 +58,7 @@ class Consumer:
         self.ended = ended
         self.in_flight = 0
         self.cursor = 0
+        self.wanted: Wanted | None = None
 
     @property
     def willing(self) -> bool:

@@ -1,11 +1,12 @@
-"""Where a consumer of a stream begins: ``x-stream-offset``, read once."""
+"""Where a consumer of a stream begins, and what it wants: its arguments, read once."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
+from acemq_amqp.fieldtable import HeaderTable
 from acemq_amqp.transports.memory.arguments import age_in_seconds
 from acemq_amqp.transports.memory.refusals import invalid_argument, not_in_memory, refused
 
@@ -16,7 +17,15 @@ class Since(float):
 
 Start: TypeAlias = Literal["first", "last", "next"] | int | Since
 
-_KNOWN = {"classic": ("x-priority",), "quorum": ("x-priority",), "stream": ("x-stream-offset",)}
+_FILTER, _UNFILTERED = "x-stream-filter", "x-stream-match-unfiltered"
+_KNOWN = {
+    "classic": ("x-priority",),
+    "quorum": ("x-priority",),
+    "stream": ("x-stream-offset", _FILTER, _UNFILTERED),
+}
+
+#: whether a consumer wants a message with these headers
+Wanted: TypeAlias = Callable[[HeaderTable], bool]
 
 
 def check_consumer(kind: str, queue: str, arguments: Mapping[str, Any]) -> None:
@@ -55,3 +64,25 @@ def stream_start(queue: str, arguments: Mapping[str, Any], now: float) -> Start:
             )
         return Since(now - age)
     raise refused(541, f"INTERNAL_ERROR - x-stream-offset={value!r} of queue '{queue}'")
+
+
+def stream_filter(queue: str, arguments: Mapping[str, Any]) -> Wanted | None:
+    """Reads which messages a consumer wants; None is all of them.
+
+    RabbitMQ leaves out whole chunks; here each message is a chunk.
+
+    :raises BrokerError: what closes the channel (406) on RabbitMQ
+    """
+    if _FILTER not in arguments:
+        return None
+    given = arguments[_FILTER]
+    values = given if isinstance(given, list) else [given]
+    if not all(isinstance(value, str) for value in values):
+        raise invalid_argument(_FILTER, queue, f": {given!r}")
+    unfiltered = arguments.get(_UNFILTERED) is True
+
+    def wanted(headers: HeaderTable) -> bool:
+        value = headers.get("x-stream-filter-value")
+        return unfiltered if value is None else value in values
+
+    return wanted

@@ -118,6 +118,8 @@ class Stream(Store):
         while consumer.willing and consumer.cursor < self.end:
             entry = self._log[consumer.cursor - self._first]
             consumer.cursor += 1
+            if consumer.wanted and not consumer.wanted(entry.message.properties.headers):
+                continue
             consumer.in_flight += 1
             self.unsettled += 1
             self._runtime.calls.note((consumer.arrived, self._arrival(entry, consumer)))

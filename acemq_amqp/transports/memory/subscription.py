@@ -8,7 +8,7 @@ from acemq_amqp.core.ports import Deadline, SubscriptionEvents, SubscriptionRequ
 from acemq_amqp.errors import BrokerError
 from acemq_amqp.transports.memory.channels import Channel, close_channels
 from acemq_amqp.transports.memory.consumers import Consumer
-from acemq_amqp.transports.memory.offsets import check_consumer, stream_start
+from acemq_amqp.transports.memory.offsets import check_consumer, stream_filter, stream_start
 from acemq_amqp.transports.memory.refusals import refused
 from acemq_amqp.transports.memory.streams import Stream
 
@@ -99,6 +99,7 @@ class MemorySubscription(MemorySettling):
                 )
             now = self._broker.clock.now()
             store.place(consumer, stream_start(request.queue, request.arguments, now))
+            consumer.wanted = stream_filter(request.queue, request.arguments)
         store.join(consumer)
         store.refresh()
 
