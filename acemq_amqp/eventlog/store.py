@@ -109,15 +109,20 @@ class Query:
 class Step:
     """What one commit of a holder writes, all of it or nothing.
 
-    :ivar upto: everything due below this offset is done
+    :ivar upto: everything due below this offset is done; it may be below the watermark, while
+        a lane that was sought back is read again
     :ivar anchor: id of the message at ``upto - 1``
     :ivar begun: offset before which the next batch ends; 0 where none is begun
     :ivar attempts: how often the message at ``upto`` has been begun alone
     :ivar records: output: windows, dead letters
     :ivar seen: ids of windows that were handled, kept for seven days
-    :ivar windows: rows to write, and keys of rows to remove, of ``query``
-    :ivar watermarks: event time that lanes have come to
-    :ivar work: the user's own writes, given the transaction's connection
+    :ivar query: whose windows these are; one that was reset since passes the fence
+    :ivar windows: rows to write; of several with one key the last
+    :ivar closed: keys of rows to remove, before others are written
+    :ivar watermarks: event time that lanes have come to; what is lower than before is left out
+    :ivar work: the user's own writes, given the transaction's connection (None in memory); called
+        before anything else is written, and again where the database undid the transaction for
+        another's sake; it must not end the transaction
     """
 
     upto: int
@@ -167,7 +172,10 @@ class LogStore(Protocol):
         """
 
     async def renew(self, fences: Sequence[Fence], holder: str) -> set[Fence]:
-        """Begins holds anew, and returns those that are still this holder's under that epoch."""
+        """Begins holds anew, and returns those that are still this holder's under that epoch.
+
+        A hold that lapsed and that nobody took is still its holder's.
+        """
 
     async def release(self, fence: Fence, holder: str) -> None:
         """Gives a hold back, for others to take at once. Not an error where it is gone."""
@@ -175,10 +183,12 @@ class LogStore(Protocol):
     async def commit(self, fence: Fence, holder: str, step: Step) -> bool:
         """Writes a step, and begins the hold anew.
 
-        Lanes' rows below ``upto`` are moved to it, and rows that the watermark has reached go.
+        The watermark never goes back. Lanes' rows below ``upto`` are moved to it, and rows that
+        the watermark has reached go.
 
-        :returns: False, with nothing written, where the fence or the hold has been passed (a hold
-            that lapsed and that nobody took is still its holder's)
+        :returns: False, with nothing written, where the fence, the hold or the query's generation
+            has been passed (a hold that lapsed and that nobody took is still its holder's; who
+            leases lanes, or advances, takes it)
         """
 
     # ------------------------------------------------------------ lanes
@@ -188,13 +198,17 @@ class LogStore(Protocol):
     ) -> list[LaneLease]:
         """Leases lanes that are free and stand where the caller thinks (lane -> its next).
 
-        A lane without a row stands where the caller says. Counts an attempt of each.
+        A lane without a row stands where the caller says, if that is not below the watermark.
+        Counts an attempt of each.
 
         :returns: those that were leased; none where the stream is held or the fence passed
         """
 
     async def renew_lanes(self, fence: Fence, lanes: Sequence[str], token: str) -> set[str]:
-        """Begins leases anew, and returns the lanes that are still leased under that token."""
+        """Begins leases anew, and returns the lanes that are still leased under that token.
+
+        A lease that lapsed and that nobody took is still its token's.
+        """
 
     async def settle_lanes(
         self,
@@ -208,8 +222,8 @@ class LogStore(Protocol):
     ) -> set[str]:
         """Moves leased lanes forward (with no attempt counted any more), and frees some.
 
-        A lane may be freed without being moved. ``records`` and ``seen`` are written only where
-        every lane named was still leased under that token; otherwise nothing is written.
+        A lane may be freed without being moved. All of it is written, ``records`` and ``seen``
+        too, where every lane named was still leased under that token; otherwise nothing is.
 
         :returns: the lanes that were; fewer than named where the fence or a lease was passed
         """
@@ -217,7 +231,10 @@ class LogStore(Protocol):
     async def advance(self, fence: Fence, next: int, anchor: str) -> bool:
         """Moves the watermark forward, never back; free lanes' rows that it reaches go.
 
-        Rows that stood below the watermark before (a lane was sought back) stay.
+        Rows that stood below the watermark before (a lane was sought back) stay. A row with an
+        attempt counted moves along: the message begun is still before it.
+
+        :returns: False, with nothing written, where the stream is held or the fence passed
         """
 
     async def seek(
@@ -225,7 +242,9 @@ class LogStore(Protocol):
     ) -> Position | None:
         """Moves a group, or one lane of it, and raises the epoch; leases and attempts end.
 
-        Without a lane every lane's row goes. None where there is no such group.
+        Without a lane every lane's row goes; with one, ``anchor`` is not used. What the group has
+        seen of the stream is forgotten, so that it is given again. None where there is no such
+        group.
         """
 
     async def delete_group(self, group: str, streams: Sequence[str]) -> int:
@@ -243,21 +262,29 @@ class LogStore(Protocol):
         :raises ConfigurationError: it is known with another shape, and no reset was asked for
         """
 
+    # What asks for windows of a generation that was passed finds none.
+
     async def windows(
         self, query: Query, stream: str, keys: Sequence[tuple[str, str]]
     ) -> list[WindowRow]:
         """The open windows of these (lane, key) pairs."""
 
     async def ripe(
-        self, query: Query, stream: str, upto: float, most: int, lane: str | None = None
+        self, query: Query, stream: str, upto: float | Mapping[str, float], most: int
     ) -> list[WindowRow]:
-        """Windows that close by a moment, earliest first."""
+        """Windows that close by a moment, earliest first.
+
+        :param upto: for all lanes, or for each of some lanes a moment of its own
+        """
 
     async def watermarks(self, query: Query, stream: str) -> dict[str, float]:
         """Event time that the lanes have come to."""
 
     async def forget_lanes(self, query: Query, stream: str, before: float) -> int:
-        """Drops watermarks below a moment, of lanes that have no open window."""
+        """Drops watermarks below a moment, of lanes that have no open window; returns how many.
+
+        What stands under ``""``, which is no lane's name, stays.
+        """
 
     async def open_windows(self, query: Query) -> int:
         """How many windows are open."""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from acemq_stores.s3 import S3ClaimCheckStore
     from acemq_stores.sql.claim_check import SqlClaimCheckStore
     from acemq_stores.sql.idempotency import SqlIdempotencyStore
+    from acemq_stores.sql.log import SqlLogStore
     from acemq_stores.sql.outbox import SqlOutboxStore
     from acemq_stores.sql.schema import create_schema, schema_ddl
 
@@ -21,6 +22,7 @@ _MODULES: Final = {
     "S3ClaimCheckStore": "s3",
     "SqlClaimCheckStore": "sql.claim_check",
     "SqlIdempotencyStore": "sql.idempotency",
+    "SqlLogStore": "sql.log",
     "SqlOutboxStore": "sql.outbox",
     "create_schema": "sql.schema",
     "schema_ddl": "sql.schema",
@@ -31,6 +33,7 @@ __all__ = [
     "S3ClaimCheckStore",
     "SqlClaimCheckStore",
     "SqlIdempotencyStore",
+    "SqlLogStore",
     "SqlOutboxStore",
     "create_schema",
     "schema_ddl",
