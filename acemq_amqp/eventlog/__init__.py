@@ -9,9 +9,21 @@ from acemq_amqp.eventlog.errors import LeaseLost, LogReplaced, RetentionPassed
 from acemq_amqp.eventlog.event_log import Admin, EventLog
 from acemq_amqp.eventlog.messages import LogMessage
 from acemq_amqp.eventlog.moving import Lag, Moved
+from acemq_amqp.eventlog.querying import TooManyFailures
 from acemq_amqp.eventlog.queue import LogQueue, Reader
 from acemq_amqp.eventlog.records import WindowInfo
+from acemq_amqp.eventlog.sinks import Output
 from acemq_amqp.eventlog.store import LogStore
+from acemq_amqp.eventlog.stream import RunningStream, Stream
+from acemq_amqp.eventlog.streaming import StreamStatus
+from acemq_amqp.eventlog.windows.aggregates import (
+    avg_of,
+    count_of,
+    fold,
+    max_of,
+    min_of,
+    sum_of,
+)
 from acemq_amqp.offsets import Offset
 
 __all__ = [
@@ -25,7 +37,18 @@ __all__ = [
     "LogStore",
     "Moved",
     "Offset",
+    "Output",
     "Reader",
     "RetentionPassed",
+    "RunningStream",
+    "Stream",
+    "StreamStatus",
+    "TooManyFailures",
     "WindowInfo",
+    "avg_of",
+    "count_of",
+    "fold",
+    "max_of",
+    "min_of",
+    "sum_of",
 ]

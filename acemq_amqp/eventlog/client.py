@@ -5,7 +5,7 @@ Everything is made at first use, one thing at a time, so that building one does 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
@@ -39,6 +39,7 @@ _WIDTH = 64
 class LogClient:
     """The core of an event log's client, under both faces.
 
+    :param url: where the broker is
     :param connecting: opens the connection
     :param turn: lets one caller in at a time
     :param store: where positions and windows are kept
@@ -47,6 +48,7 @@ class LogClient:
 
     def __init__(
         self,
+        url: str | Sequence[str],
         connecting: Callable[[], Awaitable[Connection]],
         turn: AbstractAsyncContextManager[Any],
         store: Any,
@@ -56,6 +58,7 @@ class LogClient:
                 f"acemq: a {type(store).__name__} is no store of event logs: give "
                 "acemq_stores.SqlLogStore(...), or InMemoryLogStore() in a test"
             )
+        self.url = url
         self.store: LogStore = store
         self._connecting = connecting
         self._turn = turn

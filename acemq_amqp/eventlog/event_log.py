@@ -55,7 +55,7 @@ class EventLog:
         async def opened() -> Connection:
             return await connecting
 
-        self._client = LogClient(opened, asyncio.Lock(), store)
+        self._client = LogClient(url, opened, asyncio.Lock(), store)
         self.admin = Admin(self._client)
 
     def queue(self, name: str) -> LogQueue:

@@ -38,7 +38,7 @@ class Held:
 
     :ivar done: what is done, committed or not
     :ivar unfinished: before this offset a former holder had begun and not finished
-    :ivar attempts: attempts of the message at ``done.upto``, by holders that ended
+    :ivar begun: before this offset a batch ends that was begun here, as committed
     """
 
     reading: Reading
@@ -49,7 +49,7 @@ class Held:
     committed: Done
     written_at: float
     _rows: dict[str, int] = field(default_factory=dict)
-    _begun: int = 0
+    begun: int = 0
     #: offset of the last due message that was taken, and how far all was taken then
     _taken: tuple[int, Done] = (-1, Done(0, ""))
 
@@ -103,12 +103,12 @@ class Held:
         at = self.reading.now()
         if not await self.reading.store.commit(self.fence, self.reading.member, step):
             raise lost(self.fence)
-        self.committed, self.written_at, self._begun = self.done, at, step.begun
+        self.committed, self.written_at, self.begun = self.done, at, step.begun
 
     async def settle(self, begun: Sequence[LogRecord] = (), step: Step | None = None) -> None:
         """Commits what is done, and that these are begun now; nothing where that is so already."""
         upto = begun[-1].offset + 1 if begun else 0
-        if self.owes or upto != self._begun or step is not None:
+        if self.owes or upto != self.begun or step is not None:
             await self.commit(replace(step or Step(0), begun=upto))
 
     async def keep(self) -> None:

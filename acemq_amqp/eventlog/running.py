@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any
+from typing import Any, Literal
 
 from acemq_amqp.core.ports import Deadline, Task, Work
 from acemq_amqp.errors import BrokerError, NotFound, StoreError
@@ -27,6 +27,7 @@ class Running:
     """Tasks that end together.
 
     :ivar failure: what ended it before its time
+    :ivar trouble: what is being tried again; ``""`` where all is well
     """
 
     def __init__(self, work: Work) -> None:
@@ -34,6 +35,7 @@ class Running:
         self._stopping = work.event()
         self._tasks: list[Task] = []
         self.failure: BaseException | None = None
+        self.trouble = ""
 
     def _spawn(self, coroutine: Coroutine[Any, Any, None], name: str) -> None:
         self._tasks.append(self._work.spawn(coroutine, name))
@@ -41,6 +43,15 @@ class Running:
     def stop(self) -> None:
         """Asks it to end after what it is at. Any thread."""
         self._stopping.set()
+
+    @property
+    def state(self) -> Literal["running", "retrying", "stopped", "failed"]:
+        """Whether it runs, and if it does not, why."""
+        if self.failure is not None:
+            return "failed"
+        if self.over:
+            return "stopped"
+        return "retrying" if self.trouble else "running"
 
     @property
     def over(self) -> bool:
@@ -69,6 +80,7 @@ class Running:
 
     def _fail(self, failure: BaseException) -> None:
         self.failure = self.failure or failure
+        self.trouble = str(failure)
         self._stopping.set()
 
     async def _lasting(self, what: str, attempt: Callable[[], Awaitable[float]]) -> None:
@@ -89,6 +101,7 @@ class Running:
             except (BrokerError, StoreError) as failure:
                 if isinstance(failure, _FINAL):
                     return self._fail(failure)
+                self.trouble = str(failure)
                 log.warning("acemq: reading %s goes on after a pause: %s", what, failure)
                 pause = _PAUSES[min(failures, len(_PAUSES) - 1)]
                 failures += 1

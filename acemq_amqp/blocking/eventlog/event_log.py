@@ -71,7 +71,7 @@ class EventLog:
         async def opened() -> Connection:
             return connect(url, **options)._core
 
-        self._client = LogClient(opened, Turn(), store)
+        self._client = LogClient(url, opened, Turn(), store)
         self.admin = Admin(self._client)
 
     def queue(self, name: str) -> LogQueue:
