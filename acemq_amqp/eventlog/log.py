@@ -31,6 +31,7 @@ from acemq_amqp.eventlog.founding import Founder, found, lock_name, stream_names
 from acemq_amqp.eventlog.lanes import stream_index
 from acemq_amqp.eventlog.records import (
     DEFAULT_LANE,
+    LogRecord,
     Mark,
     checked_lane,
     lane_headers,
@@ -46,6 +47,8 @@ _MOST_STREAMS: Final = 1000
 _AT_ONCE: Final = 1000
 #: The broker is given so long for the next message of a stream that has one; seconds.
 _PATIENCE: Final = 10.0
+#: 9999, as far as a datetime goes; in seconds.
+_LATEST: Final = 253_402_300_799.0
 #: What the broker answers to a read of another kind of queue.
 _NO_STREAM: Final = 406
 #: Deliveries of a stream carry it, and a push must not: the broker writes it anew.
@@ -244,7 +247,7 @@ class Log:
         :param slack: begins so many seconds earlier, as publish times are by the publishers'
             clocks: none is missed whose clock differs from the broker's by no more
         """
-        since = max(0.0, moment - slack)
+        since = min(max(0.0, moment - slack), _LATEST)
         start = At(datetime.fromtimestamp(since, UTC)) if since >= 1 else First
         return await self._after_mark(stream, start, since)
 
@@ -278,7 +281,7 @@ class Log:
                     record = record_of(stream, arrival)
                     if record.id == mark:
                         return record.offset + 1
-                    if since is not None and (not record.time or record.time >= since):
+                    if since is not None and _pushed_since(record, since):
                         return record.offset
         finally:
             await reader.close()
@@ -292,6 +295,10 @@ class Log:
                 "which has more; it is overloaded, or a leader is being elected: try again"
             )
         return taken
+
+
+def _pushed_since(record: LogRecord, since: float) -> bool:
+    return not record.mark and (not record.time or record.time >= since)
 
 
 def _checked_count(streams: int | None) -> int | None:
