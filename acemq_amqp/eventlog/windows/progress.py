@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 #: Under what name a store keeps the stream's own time.
@@ -22,25 +22,26 @@ class Progress:
     :ivar floor: the stream's own: in processing time its read time, in event time what stands
         for lanes that have no watermark
     :ivar lanes: watermarks of lanes, in event time
+    :ivar lead: the watermark of the lane that is ahead
+    :ivar moved: lanes whose windows were not asked for since they moved; all of them at first
     """
 
     floor: float = -math.inf
     lanes: Mapping[str, float] = field(default_factory=dict)
+    lead: float = -math.inf
+    moved: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, watermarks: Mapping[str, float]) -> Progress:
         """From what a store kept."""
         lanes = dict(watermarks)
-        return cls(lanes.pop(STREAM, -math.inf), lanes)
+        floor = lanes.pop(STREAM, -math.inf)
+        return cls(floor, lanes, max(lanes.values(), default=-math.inf), lanes)
 
-    @property
-    def lead(self) -> float:
-        """The watermark of the lane that is ahead; ``-inf`` before there is any."""
-        return max(self.lanes.values(), default=-math.inf)
+    def watermarks(self) -> dict[str, float]:
+        """What to write: for ``Step.watermarks``."""
+        return dict(self.moved) if math.isinf(self.floor) else {**self.moved, STREAM: self.floor}
 
-    def since(self, earlier: Progress) -> dict[str, float]:
-        """What has moved, for ``Step.watermarks``."""
-        moved = {lane: mark for lane, mark in self.lanes.items() if earlier.lanes.get(lane) != mark}
-        if self.floor != earlier.floor:
-            moved[STREAM] = self.floor
-        return moved
+    def committed(self) -> Progress:
+        """The same, once it is written and what was ripe by then is closed."""
+        return replace(self, moved={})

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from acemq_amqp.errors import MessageError
+from acemq_amqp.errors import ConfigurationError, MessageError
 from acemq_amqp.eventlog.store import Query, WindowKey, WindowRow
 from acemq_amqp.eventlog.windows.operations import Aggregating
 from acemq_amqp.eventlog.windows.progress import Progress
@@ -47,12 +47,28 @@ class WindowPlan:
     """A query's windows: how they are cut, timed and filled. Built once, and checked then.
 
     :ivar query: whose windows they are; its id and generation are part of every window's id
+    :raises ConfigurationError: windows that merge, and a fold that cannot
     """
 
     query: Query
     kind: Kind
     timing: Timing
     aggregation: Aggregating
+
+    def __post_init__(self) -> None:
+        check_fit(self.kind, self.aggregation)
+
+
+def check_fit(kind: Kind, aggregation: Aggregating) -> None:
+    """Whether a window can be filled so.
+
+    :raises ConfigurationError: windows that merge, and a fold that cannot
+    """
+    if kind.merges and not aggregation.can_merge:
+        raise ConfigurationError(
+            "acemq: sessions become one when an event comes between them, and a fold() or reduce() "
+            "does not say how: give it merge=function"
+        )
 
 
 @dataclass(frozen=True, slots=True)
