@@ -22,7 +22,8 @@ from acemq_amqp.patterns.store_threads import threads_of
 DEFAULT_THRESHOLD: Final = 65536
 
 _INLINE: Final = b"\xac\x01\x00"
-_CHECKED: Final = b"\xac\x01\x01"
+#: How a body begins that carries a key.
+CLAIM_CHECK_FRAME: Final = b"\xac\x01\x01"
 _HEADER: Final = 3
 
 
@@ -161,7 +162,7 @@ class ClaimCheckCodec:
         encoded = self._delegate.encode(payload)
         if len(encoded) < self._threshold:
             return _INLINE + encoded
-        return _CHECKED + self._put(encoded)
+        return CLAIM_CHECK_FRAME + self._put(encoded)
 
     def decode(self, body: bytes, content_type: str | None = None) -> Any:
         """The payload, wherever it is.
@@ -188,7 +189,7 @@ class ClaimCheckCodec:
         if len(encoded) < self._threshold:
             return _INLINE + encoded
         key: bytes = await self._threads.run(self._put, encoded)
-        return _CHECKED + key
+        return CLAIM_CHECK_FRAME + key
 
     async def decode_async(self, body: bytes, content_type: str | None = None) -> Any:
         """:meth:`decode`, with the store asked beside the event loop."""
@@ -242,7 +243,7 @@ class ClaimCheckCodec:
 
 def is_claim_check(body: bytes) -> bool:
     """Whether a body carries the key of a payload in its place."""
-    return body[:_HEADER] == _CHECKED
+    return body[:_HEADER] == CLAIM_CHECK_FRAME
 
 
 def claim_key_of(body: bytes) -> str | None:

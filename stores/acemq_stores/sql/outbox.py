@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, TypeVar
 
 from acemq_amqp.durations import Duration, seconds
 from acemq_amqp.errors import ConfigurationError
+from acemq_amqp.patterns.claim_check import CLAIM_CHECK_FRAME, claim_key_of
 from acemq_amqp.patterns.outbox import Claimed, OutboxRecord, OutboxRow, OutboxStatus
 from acemq_amqp.patterns.waiting import Done
 from acemq_stores.sql import statements as sql
@@ -200,6 +201,10 @@ class SqlOutboxStore:
         """
         return await self._change(sql.PURGE_SENT, keep=self._keep, most=most)
 
+    async def claims(self) -> set[str]:
+        """Keys of the payloads that records name: those sent, waiting and set aside."""
+        return await self._database.call(self._claims)
+
     def close(self) -> None:
         """Lets go of connections and threads."""
         self._database.close()
@@ -227,6 +232,18 @@ class SqlOutboxStore:
             session.carry_out(steps)
 
         self._done(work, Access.SEVERAL)
+
+    def _claims(self) -> set[str]:
+        keys: set[str] = set()
+        after = -1
+        while page := self._claims_after(after):
+            keys.update(filter(None, (claim_key_of(bytes(body)) for _, body in page)))
+            after = int(page[-1][0])
+        return keys
+
+    def _claims_after(self, seq: int) -> list[Row]:
+        values = {"after": seq, "frame": CLAIM_CHECK_FRAME, "most": _PURGE_BATCH}
+        return self._done(lambda session: session.rows(sql.CLAIMED_BODIES, **values), Access.READ)
 
     def _claimed(self, relay: str, most: int) -> Claimed:
         started = time.monotonic()

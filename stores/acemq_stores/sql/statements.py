@@ -279,6 +279,14 @@ WHERE state = 2 AND seq IN ({given})""",
 
 DROP: Final = Statement("drop", "DELETE FROM {table} WHERE state = 2 AND seq IN ({given})")
 
+#: A page of the claim checks in records, sent, waiting and set aside, after the last one seen.
+CLAIMED_BODIES: Final = Statement(
+    "claimed_bodies",
+    """
+SELECT seq, body FROM {table} WHERE seq > :after AND substr(body, 1, 3) = :frame
+ORDER BY seq LIMIT :most""",
+)
+
 PURGE_SENT: Final = Statement(
     "purge_sent",
     """

@@ -1,0 +1,1 @@
+"""The command ``acemq``, run against real brokers, databases and stores."""
