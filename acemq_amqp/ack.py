@@ -15,7 +15,7 @@ from enum import Enum
 from typing import Any, Final, TypeAlias
 
 from acemq_amqp.durations import Duration, seconds
-from acemq_amqp.errors import DecodeError, FatalError, HandlerError
+from acemq_amqp.errors import DecodeError, FatalError, HandlerError, kind_of
 from acemq_amqp.message import Message
 
 #: ``x-acemq-error`` is cut to so many characters after its reason
@@ -125,7 +125,7 @@ def decision_of(returned: object) -> Ack:
     return Ack(
         AckKind.FATAL,
         HandlerError(
-            f"acemq: the handler returned a {type(returned).__name__}, which is no answer: return "
+            f"acemq: the handler returned {kind_of(returned)}, which is no answer: return "
             "accept(), retry(), reject(), park(), in_progress() or None"
         ),
     )

@@ -12,6 +12,7 @@ from acemq_amqp.core.observer import Observer
 from acemq_amqp.core.options import Options, checked_options
 from acemq_amqp.core.ports import Transport, Work
 from acemq_amqp.durations import Duration
+from acemq_amqp.errors import ConfigurationError
 from acemq_amqp.flavours.tasks import TaskWork
 from acemq_amqp.retry import RetryPolicy
 from acemq_amqp.security import Security
@@ -33,10 +34,11 @@ class Connection(core.Connection):
 
 
 class Connecting:
-    """A connection to be: ``await`` it, or use it with ``async with``."""
+    """A connection to be: ``await`` it, or use it with ``async with``. It gives one, once."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
+        self._used = False
         self._connection: Connection | None = None
 
     def __await__(self) -> Generator[Any, None, Connection]:
@@ -56,11 +58,25 @@ class Connecting:
             await self._connection.close()
 
     async def _open(self) -> Connection:
+        if self._used:
+            raise ConfigurationError(
+                "acemq: this connect(...) was awaited already and gives one connection; keep the "
+                "one it gave, or call connect() again for another"
+            )
+        self._used = True
+        try:
+            return await self._opened()
+        except BaseException:
+            self._used = False
+            raise
+
+    async def _opened(self) -> Connection:
         work = TaskWork()
         if not self._options.in_memory:
             work.watch_loop(min(address.heartbeat for address in self._options.addresses))
         connection = Connection(work, _transport(self._options, work), self._options)
         await connection.establish()
+        work.at_end(connection.left)
         return connection
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from acemq_amqp.errors import ConfigurationError
+from acemq_amqp.errors import ConfigurationError, kind_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def _kind(value: Any) -> str:
     """What a value is, without the value."""
     if isinstance(value, str):
         return "one with NUL" if value else "an empty one"
-    return f"a {type(value).__name__}"
+    return kind_of(value)
 
 
 def _variable(name: str) -> str:

@@ -11,7 +11,7 @@ import math
 from datetime import timedelta
 from typing import TypeAlias
 
-from acemq_amqp.errors import ConfigurationError
+from acemq_amqp.errors import ConfigurationError, kind_of
 
 Duration: TypeAlias = timedelta | float | int
 
@@ -28,7 +28,7 @@ def seconds(value: Duration, what: str) -> float:
         number = _finite(value, what)
     else:
         raise ConfigurationError(
-            f"acemq: {what} is a {type(value).__name__}: give a timedelta or a number of seconds"
+            f"acemq: {what} is {kind_of(value)}: give a timedelta or a number of seconds"
         )
     if number < 0:
         raise ConfigurationError(f"acemq: {what} is negative ({value}): give 0 or more")

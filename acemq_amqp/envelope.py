@@ -17,7 +17,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from acemq_amqp import headers as names
-from acemq_amqp.errors import ConfigurationError
+from acemq_amqp.errors import ConfigurationError, kind_of
 from acemq_amqp.headers import read_number, read_text
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -301,7 +301,7 @@ def _sorted_out(headers: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[
 def _mapping(value: Mapping[str, Any]) -> Mapping[str, Any]:
     if value.__class__ is not dict and not isinstance(value, Mapping):
         raise ConfigurationError(
-            f"acemq: the headers of an envelope are a {type(value).__name__}: give a mapping"
+            f"acemq: the headers of an envelope are {kind_of(value)}: give a mapping"
         )
     return value
 
@@ -313,7 +313,7 @@ def _whole(moment: datetime) -> datetime:
 def _moment(value: object) -> datetime:
     if not isinstance(value, datetime):
         raise ConfigurationError(
-            f"acemq: first_seen of an envelope is a {type(value).__name__}: give an aware datetime"
+            f"acemq: first_seen of an envelope is {kind_of(value)}: give an aware datetime"
         )
     if value.utcoffset() is None:
         raise ConfigurationError(
@@ -342,13 +342,11 @@ def _as_text(name: str, value: object) -> str:
         return str.__str__(value)
     if isinstance(value, UUID):
         return str(value)
-    raise ConfigurationError(
-        f"acemq: {name} of an envelope is a {type(value).__name__}: give a string"
-    )
+    raise ConfigurationError(f"acemq: {name} of an envelope is {kind_of(value)}: give a string")
 
 
 def _wrong_number(name: str, value: object, least: int) -> ConfigurationError:
-    told = value if isinstance(value, int | float) else f"a {type(value).__name__}"
+    told = value if isinstance(value, int | float) else kind_of(value)
     return ConfigurationError(
         f"acemq: {name} of an envelope is {told}: give an integer, {least} or more"
     )

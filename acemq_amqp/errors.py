@@ -69,7 +69,7 @@ class AccessRefused(BrokerError):
 
 
 class DeclarationMismatch(BrokerError):
-    """An object exists with other arguments than the ones asked for (406)."""
+    """An object exists with other arguments, or none can have the ones asked for (406)."""
 
 
 class ConsumerEnded(BrokerError):
@@ -152,3 +152,13 @@ class HandlerError(AceMQError):
 
 class StoreError(AceMQError):
     """A store could not be reached, or refused."""
+
+
+def article(noun: str) -> str:
+    """The noun with its article, as error texts need it: ``a queue``, ``an exchange``."""
+    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
+
+
+def kind_of(value: object) -> str:
+    """What was given, as error texts tell it: ``a str``, ``an int``."""
+    return article(type(value).__name__)

@@ -70,13 +70,17 @@ SCHEDULE_TO_ROUTING_KEY: Final = "x-schedule-routing-key"
 SCHEDULE_CONTENT_TYPE: Final = "x-schedule-content-type"
 SCHEDULE_DUE_AT: Final = "x-schedule-due-at"
 
-_HIDDEN: Final = (PREFIX, LOG_LANE, LOG_TIME, LOG_MARK, LOG_WINDOW_PREFIX)
+# Written by RabbitMQ on its own account.
+_DEATHS: Final = ("x-first-death-", "x-last-death-")
+BROKER: Final = frozenset({"x-death", "x-delivery-count", "x-acquired-count"})
+
+_HIDDEN: Final = (PREFIX, LOG_LANE, LOG_TIME, LOG_MARK, LOG_WINDOW_PREFIX, *_DEATHS)
 _WIDEST: Final = 2**63
 
 
 def is_hidden(name: str) -> bool:
-    """Whether a header is the library's, and so not shown among the application's."""
-    return name.startswith(_HIDDEN)
+    """Whether a header is the library's or the broker's own, and no application's."""
+    return name.startswith(_HIDDEN) or name in BROKER
 
 
 def is_carried(name: str) -> bool:

@@ -125,14 +125,14 @@ class Message:
 
     @property
     def headers(self) -> Mapping[str, Any]:
-        """The application's headers: those of the library are not among them."""
+        """The application's headers: those of the library and of the broker are not among them."""
         if self._headers is None:
             self._headers = self.envelope.headers
         return self._headers
 
     @property
     def all_headers(self) -> Mapping[str, Any]:
-        """Every header, the library's too, as it arrived. To be read only."""
+        """Every header, the library's and the broker's too, as it arrived. To be read only."""
         if self._source is None:
             return {**self.envelope.to_headers(self.routing_key), **self.headers}
         return self._source.properties.headers.values()

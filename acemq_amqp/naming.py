@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from acemq_amqp.durations import Duration, milliseconds, spelled
-from acemq_amqp.errors import ConfigurationError
+from acemq_amqp.errors import ConfigurationError, article, kind_of
 
 RETRY_EXCHANGE: Final = "acemq.retry"
 DEAD_LETTER_EXCHANGE: Final = "acemq.dlx"
@@ -83,10 +83,10 @@ def checked_name(name: str, what: str) -> str:
     """
     if not isinstance(name, str):
         raise ConfigurationError(
-            f"acemq: the name of a {what} is a {type(name).__name__}: give a string"
+            f"acemq: the name of {article(what)} is {kind_of(name)}: give a string"
         )
     if not name:
-        raise ConfigurationError(f"acemq: the name of a {what} is empty: give it a name")
+        raise ConfigurationError(f"acemq: the name of {article(what)} is empty: give it a name")
     if "\n" in name or "\r" in name:
         raise ConfigurationError(
             f"acemq: the {what} {name!r} has a line break in its name, which the broker would "

@@ -15,7 +15,7 @@ from datetime import timedelta
 from typing import Final, Literal, TypeAlias
 
 from acemq_amqp.durations import Duration, milliseconds, spelled
-from acemq_amqp.errors import ConfigurationError
+from acemq_amqp.errors import ConfigurationError, kind_of
 
 #: Growth without a max_delay ends here, where a float still counts every millisecond.
 _CEILING_MS: Final = 2**53
@@ -209,7 +209,7 @@ def _rounded(value: Duration, name: str) -> float:
 def _attempts(value: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise ConfigurationError(
-            f"acemq: max_attempts of a retry policy is a {type(value).__name__}: give an integer"
+            f"acemq: max_attempts of a retry policy is {kind_of(value)}: give an integer"
         )
     if value < 1:
         raise ConfigurationError(
@@ -222,7 +222,7 @@ def _attempts(value: int) -> int:
 def _number(value: float, name: str, least: float, most: float) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ConfigurationError(
-            f"acemq: {name} of a retry policy is a {type(value).__name__}: give a number"
+            f"acemq: {name} of a retry policy is {kind_of(value)}: give a number"
         )
     if not least <= value <= most:
         raise ConfigurationError(

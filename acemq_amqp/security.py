@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 from acemq_amqp.address import Address
 from acemq_amqp.credentials import CredentialsSource
-from acemq_amqp.errors import ConfigurationError
+from acemq_amqp.errors import ConfigurationError, kind_of
 
 log = logging.getLogger("acemq_amqp")
 
@@ -177,7 +177,7 @@ def checked_security(security: Any, addresses: Iterable[Address]) -> Security:
         return Security()
     if not isinstance(security, Security):
         raise ConfigurationError(
-            f"acemq: security= wants a Security, got a {type(security).__name__}; write "
+            f"acemq: security= wants a Security, got {kind_of(security)}; write "
             "Security(ca_file=...), or Security(credentials=...)"
         )
     for address in addresses:

@@ -119,6 +119,7 @@ class Topology:
         if single_active:
             arguments["x-single-active-consumer"] = True
         arguments = _joined(name, arguments, given)
+        _refuse_unfit(name, arguments)
         declared = QueueDeclaration(name, durable, auto_delete, exclusive, arguments)
         result = self + Topology(queues=(declared,))
         if dead_letter:
@@ -261,6 +262,29 @@ def _queue_type(
             raise _contradiction(name, "x-queue-type", "classic", asked)
         return {}
     return {"x-queue-type": "quorum"}
+
+
+#: what a queue of that kind cannot have, on any RabbitMQ; and what can
+_UNFIT: Final[Mapping[str, Mapping[str, str]]] = {
+    "quorum": {"x-max-priority": "a classic queue (quorum=False)"},
+    "stream": {
+        "x-dead-letter-exchange": "a quorum or classic queue",
+        "x-dead-letter-routing-key": "a quorum or classic queue",
+        "x-max-priority": "a classic queue (quorum=False)",
+        "x-message-ttl": "a quorum or classic queue; streams have StreamRetention(max_age=...)",
+        "x-single-active-consumer": "a quorum or classic queue",
+    },
+}
+
+
+def _refuse_unfit(name: str, arguments: Mapping[str, Any]) -> None:
+    kind = arguments.get("x-queue-type")
+    for key, other in _UNFIT.get(kind, {}).items() if isinstance(kind, str) else ():
+        if key in arguments:
+            raise ConfigurationError(
+                f"acemq: the queue {name!r} is a {kind} queue and cannot have {key}: take it out, "
+                f"or declare {other}"
+            )
 
 
 def _joined(name: str, own: dict[str, Any], args: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,9 @@ call any of them.
 
 from __future__ import annotations
 
+import atexit
+import warnings
+import weakref
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
@@ -18,6 +21,7 @@ from acemq_amqp.core import connection as core
 from acemq_amqp.core.catalogue import Difference
 from acemq_amqp.core.health import HealthReport
 from acemq_amqp.core.ports import BrokerInfo
+from acemq_amqp.core.stopping import FORGOTTEN, LEFT_OPEN
 from acemq_amqp.durations import Duration
 from acemq_amqp.flavours.threads import drive
 from acemq_amqp.message import Message
@@ -33,6 +37,8 @@ class Connection:
 
     def __init__(self, connection: core.Connection) -> None:
         self._core = connection
+        self._told = False
+        _faces.add(self)
 
     def __repr__(self) -> str:
         return repr(self._core)
@@ -108,7 +114,8 @@ class Connection:
         return Publisher(
             self._core.publisher(
                 exchange, routing_key, codec=codec, persistent=persistent, mandatory=mandatory
-            )
+            ),
+            self,
         )
 
     def consume(
@@ -213,7 +220,7 @@ class Connection:
         :raises NotFound: there is no such queue
         """
         pulled = drive(self._core.pull(queue))
-        return None if pulled is None else Delivery(pulled)
+        return None if pulled is None else Delivery(pulled, self)
 
     def health(self, timeout: Duration = 3.0) -> HealthReport:
         """Asks the broker something within a deadline, and compares what is with what should be."""
@@ -235,6 +242,7 @@ class Connection:
         return drive(self._core.close(timeout))
 
     def __enter__(self) -> Connection:
+        drive(self._core.__aenter__())
         return self
 
     def __exit__(
@@ -243,4 +251,30 @@ class Connection:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.close()
+        drive(self._core.__aexit__(kind, error, trace))
+
+    def __del__(self) -> None:
+        """Warns where nobody closed it; publishers and consumers that are left keep it open."""
+        if hasattr(self, "_core"):
+            self._left()
+
+    def _left(self) -> None:
+        core = self._core
+        if core.closed or self._told or not core.work.here():
+            return
+        self._told = True
+        if core.consumers:
+            warnings.warn(FORGOTTEN, ResourceWarning, source=self, stacklevel=3)
+        else:
+            core.forsake()
+            warnings.warn(LEFT_OPEN, ResourceWarning, source=self, stacklevel=3)
+
+
+#: Those in the hands of users. At the end of a process not all of them are collected.
+_faces: weakref.WeakSet[Connection] = weakref.WeakSet()
+
+
+@atexit.register
+def _at_exit() -> None:
+    for face in list(_faces):
+        face._left()

@@ -82,4 +82,4 @@ class Consumer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.close()
+        drive(self._core.__aexit__(kind, error, trace))

@@ -13,8 +13,9 @@ from acemq_amqp.message import Message
 class Delivery:
     """A pulled message. Unsettled, it goes back to its queue when the connection closes."""
 
-    def __init__(self, delivery: CoreDelivery) -> None:
+    def __init__(self, delivery: CoreDelivery, connection: object) -> None:
         self._core = delivery
+        self._connection = connection  # not forgotten while it is in use
 
     def __repr__(self) -> str:
         return repr(self._core)

@@ -19,8 +19,9 @@ class Publisher:
     other outcomes it had: refused, or unknown.
     """
 
-    def __init__(self, publisher: CorePublisher) -> None:
+    def __init__(self, publisher: CorePublisher, connection: object) -> None:
         self._core = publisher
+        self._connection = connection  # not forgotten while it is in use
 
     def __repr__(self) -> str:
         return repr(self._core)

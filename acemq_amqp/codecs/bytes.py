@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from acemq_amqp.errors import EncodeError
+from acemq_amqp.errors import EncodeError, kind_of
 
 
 class BytesCodec:
@@ -19,9 +19,7 @@ class BytesCodec:
         """
         if isinstance(payload, bytes | bytearray | memoryview):
             return bytes(payload)
-        raise EncodeError(
-            f"acemq: the bytes codec cannot encode a {type(payload).__name__}: give bytes"
-        )
+        raise EncodeError(f"acemq: the bytes codec cannot encode {kind_of(payload)}: give bytes")
 
     def decode(self, body: bytes, content_type: str | None = None) -> bytes:
         """The body."""

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from uuid import UUID
 
 from acemq_amqp.codecs.contenttype import claims
-from acemq_amqp.errors import DecodeError, EncodeError
+from acemq_amqp.errors import DecodeError, EncodeError, kind_of
 
 
 class JsonCodec:
@@ -36,7 +36,7 @@ class JsonCodec:
         except Exception as error:
             # A payload's own properties may raise anything.
             raise EncodeError(
-                f"acemq: a {type(payload).__name__} cannot be encoded as JSON "
+                f"acemq: {kind_of(payload)} cannot be encoded as JSON "
                 f"({type(error).__name__}: {error}): give plain values, or choose another codec"
             ) from error
 
@@ -68,7 +68,7 @@ def _plain(value: object) -> Any:
     if isinstance(value, Enum):
         return value.value
     raise EncodeError(
-        f"acemq: JSON has no spelling for a {type(value).__name__}: give the text or number that "
+        f"acemq: JSON has no spelling for {kind_of(value)}: give the text or number that "
         "the reader expects, or choose another codec"
     )
 

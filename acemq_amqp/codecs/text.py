@@ -6,7 +6,7 @@ import codecs
 from typing import Any, Final
 
 from acemq_amqp.codecs.contenttype import charset_of, claims
-from acemq_amqp.errors import DecodeError, EncodeError
+from acemq_amqp.errors import DecodeError, EncodeError, kind_of
 
 #: Python takes these for charsets. They are not, and some cost time without bound.
 _NO_CHARSETS: Final = frozenset(
@@ -26,7 +26,7 @@ class TextCodec:
         """
         if not isinstance(payload, str):
             raise EncodeError(
-                f"acemq: the text codec cannot encode a {type(payload).__name__}: give a string"
+                f"acemq: the text codec cannot encode {kind_of(payload)}: give a string"
             )
         try:
             return payload.encode()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from acemq_amqp.codec import Codec
-from acemq_amqp.errors import ConfigurationError
+from acemq_amqp.errors import ConfigurationError, kind_of
 from acemq_amqp.fieldtable import encode_table
 from acemq_amqp.retry import RetryPolicy
 from acemq_amqp.topology import Topology
@@ -26,6 +26,16 @@ def whole(value: Any, what: str, *, least: int = 1, most: int | None = None) -> 
         raise ConfigurationError(f"acemq: {what} is a whole number {span}, got {value!r}")
     result: int = value
     return result
+
+
+def flag(value: Any, what: str) -> bool:
+    """True or False, and nothing that only passes for one.
+
+    :raises ConfigurationError: something else
+    """
+    if not isinstance(value, bool):
+        raise ConfigurationError(f"acemq: {what}= wants True or False, got {value!r}")
+    return value
 
 
 def prefetch_and_concurrency(prefetch: Any, concurrency: Any) -> tuple[int, int]:
@@ -109,4 +119,4 @@ def several(functions: Any, what: str) -> tuple[Any, ...]:
 
 
 def _told(value: Any) -> str:
-    return value.__name__ + " itself" if isinstance(value, type) else f"a {type(value).__name__}"
+    return value.__name__ + " itself" if isinstance(value, type) else kind_of(value)

@@ -20,7 +20,7 @@ from acemq_amqp.core import checks
 from acemq_amqp.core.attachment import ConsumerSpec
 from acemq_amqp.core.catalogue import Catalogue, Difference, declare_all, declare_each, differences
 from acemq_amqp.core.consumer import Consumer
-from acemq_amqp.core.health import HealthReport, HealthStatus
+from acemq_amqp.core.health import Figures, HealthReport, report_of, tell
 from acemq_amqp.core.keeper import Keeper
 from acemq_amqp.core.observer import Observing
 from acemq_amqp.core.options import Options
@@ -31,10 +31,11 @@ from acemq_amqp.core.publishing import Publishing
 from acemq_amqp.core.pulling import Delivery
 from acemq_amqp.core.reading import Reading, StreamEnds, StreamReader
 from acemq_amqp.core.settling import Settler
+from acemq_amqp.core.stopping import Stopping, closed
 from acemq_amqp.core.supervisor import Supervisor
 from acemq_amqp.core.window import Window
 from acemq_amqp.durations import Duration, seconds
-from acemq_amqp.errors import BrokerError, ConfigurationError, NotFound
+from acemq_amqp.errors import BrokerError, NotFound
 from acemq_amqp.offsets import Start
 from acemq_amqp.retry import RetryPolicy
 from acemq_amqp.topology import Topology, failure_topology
@@ -42,8 +43,6 @@ from acemq_amqp.topology import Topology, failure_topology
 T = TypeVar("T")
 log = logging.getLogger("acemq_amqp")
 
-#: A consumer past its deadline still gets so long to close its channel, in seconds.
-_GRACE = 1.0
 _SINGLE_ACTIVE = "x-single-active-consumer"
 
 
@@ -56,8 +55,7 @@ class Connection:
     def __init__(self, work: Work, transport: Transport, options: Options) -> None:
         self._work = work
         self._options = options
-        self._closed = False
-        self._endings = work.queue()
+        endings = work.queue()
         self._catalogue = Catalogue(work)
         observing = Observing(options.observer)
         self._observing = observing
@@ -76,6 +74,7 @@ class Connection:
                 source=options.security.credentials,
                 restore=restore,
                 opened=opened,
+                observing=observing,
                 lost=lost,
             )
 
@@ -94,11 +93,20 @@ class Connection:
             max_message_size=options.max_message_size,
         )
         self._settler = Settler(work, self._sending, self._control, observing)
-        self._keeper = Keeper(work, self._control, self._catalogue, self._endings.put)
+        self._keeper = Keeper(work, self._control, self._catalogue, endings.put)
+        self._stopping = Stopping(
+            work,
+            endings,
+            self._keeper,
+            self._publishing,
+            self._settler,
+            self._sending,
+            self._control,
+        )
         self._on_publish = tuple(work.bind(each, inline=True) for each in options.on_publish)
 
     def __repr__(self) -> str:
-        state = "closed" if self._closed else self._control.state.value
+        state = "closed" if self.closed else self._control.state.value
         return f"Connection({state}, {len(self.consumers)} consumers)"
 
     # ------------------------------------------------------------ what it is
@@ -126,7 +134,7 @@ class Connection:
     @property
     def closed(self) -> bool:
         """Whether it was closed here."""
-        return self._closed
+        return self._stopping.begun
 
     @property
     def blocked(self) -> bool:
@@ -180,9 +188,9 @@ class Connection:
         return Publisher(
             self._publishing,
             self._work,
-            Sending(exchange, codec, self.origin, bool(persistent), waiting),
+            Sending(exchange, codec, self.origin, checks.flag(persistent, "persistent"), waiting),
             routing_key,
-            mandatory=not exchange if mandatory is None else bool(mandatory),
+            mandatory=not exchange if mandatory is None else checks.flag(mandatory, "mandatory"),
             timeout=self._options.timeout,
             interceptors=self._on_publish,
         )
@@ -227,7 +235,7 @@ class Connection:
         places, workers = checks.prefetch_and_concurrency(
             self._options.prefetch if prefetch is None else prefetch, concurrency
         )
-        ordered = bool(single_active) or self._declared_single_active(queue)
+        ordered = checks.flag(single_active, "single_active") or self._declared_single_active(queue)
         spec = ConsumerSpec(
             checked_name(queue, "a queue name"),
             self.codec if codec is None else checks.checked_codec(codec),
@@ -236,13 +244,13 @@ class Connection:
             workers,
             checked_name(tag, "a consumer tag"),
             checks.checked_arguments(args),
-            bool(declare),
+            checks.flag(declare, "declare"),
             ordered,
             checks.whole(max_deliveries, "max_deliveries"),
-            bool(spill) and not ordered,
+            checks.flag(spill, "spill") and not ordered,
         )
         failure_topology(queue, spec.policy)  # a name or wait that cannot be is refused here
-        call = self._work.bind(self._wrapped(handler), inline=inline)
+        call = self._work.bind(self._wrapped(handler), inline=checks.flag(inline, "inline"))
         deadline = self._deadline()
         if single_active:
             await self._work.finish(self._declare_single_active(queue, deadline))
@@ -323,6 +331,7 @@ class Connection:
 
         :raises DeclarationMismatch: an object exists with other arguments
         """
+        self._work.refuse_elsewhere()
         checks.checked_topology(topology)
         await self._work.finish(self._declare(topology))
 
@@ -380,10 +389,11 @@ class Connection:
 
         :raises NotFound: there is no such queue
         """
+        self._work.refuse_elsewhere()
         naming.checked_name(queue, "queue")
         deadline = self._deadline()
         arrival = await (await self._control.connected(deadline)).pull(queue, deadline)
-        return None if arrival is None else Delivery(queue, arrival)
+        return None if arrival is None else Delivery(queue, arrival, self._work)
 
     async def _state(self, queue: str) -> QueueState | None:
         naming.checked_name(queue, "queue")
@@ -396,45 +406,39 @@ class Connection:
             deadline = self._deadline()
             return await ask(await self._control.connected(deadline), deadline)
 
+        self._work.refuse_elsewhere()
         return await self._work.finish(asked())
 
     # ------------------------------------------------------------ health, stopping
 
     async def health(self, timeout: Duration = 3.0) -> HealthReport:
-        """Asks the broker something within a deadline, and compares what is with what should be."""
-        problems: list[str] = []
+        """Asks the broker something within a deadline, and compares what is with what should be.
+
+        The observer gets the same figures as gauges.
+        """
         limit = self._work.clock.monotonic() + seconds(timeout, "timeout")
+        failure = ""
+        self._work.refuse_elsewhere()
         try:
             link = await self._control.connected(limit)
             await link.look_up_exchange("amq.direct", limit)
-        except BrokerError as failure:
-            problems.append(str(failure))
-        status = HealthStatus.DOWN if problems else HealthStatus.UP
+        except BrokerError as failed:
+            failure = str(failed)
+        report = report_of(failure, self._figures())
+        tell(report, self._observing)
+        return report
+
+    def _figures(self) -> Figures:
         consumers = self.consumers
-        missing = [consumer.queue for consumer in consumers if not consumer.running]
-        if missing:
-            problems.append(f"not consuming: {', '.join(missing)}")
-        blocked = self.blocked_reason
-        if blocked is not None:
-            problems.append(f"publishing is paused: {blocked}")
-        stalled = tuple(each.queue for each in consumers if each.stalled)
-        if stalled:
-            problems.append(f"every delivery waits to be settled: {', '.join(stalled)}")
-        if self._settler.stuck:
-            problems.append(
-                f"{len(self._settler.stuck)} failed messages cannot be moved where they belong; "
-                "see the log"
-            )
-        if problems and status is HealthStatus.UP:
-            status = HealthStatus.DEGRADED
-        return HealthReport(
-            status,
-            tuple(problems),
-            len(consumers),
-            len(consumers) - len(missing),
-            blocked,
-            stalled,
-            self._control.recoveries + self._sending.recoveries,
+        return Figures(
+            wanted=tuple(consumer.queue for consumer in consumers),
+            missing=tuple(consumer.queue for consumer in consumers if not consumer.running),
+            stalled=tuple(consumer.queue for consumer in consumers if consumer.stalled),
+            stuck=len(self._settler.stuck),
+            blocked=self.blocked_reason,
+            outstanding=self.outstanding,
+            since_confirm=self._publishing.since_confirm(),
+            recoveries=self._control.recoveries + self._sending.recoveries,
         )
 
     async def run(self) -> None:
@@ -442,23 +446,8 @@ class Connection:
 
         :raises ConsumerEnded: a consumer was ended by the broker and could not be brought back
         """
-        with self._work.signals(self._signalled):
-            ending = await self._endings.get()
-            await self.close()
-        if isinstance(ending, BrokerError):
-            raise ending
-
-    def _signalled(self) -> None:
-        if self._closed:
-            self._hurry()
-        self._endings.put(None)
-
-    def _hurry(self) -> None:
-        log.warning("acemq: a second signal: not waiting for handlers any longer")
-        for consumer in self.consumers:
-            consumer.hurry()
-        self._control.abort()
-        self._sending.abort()
+        self._work.refuse_elsewhere()
+        await self._stopping.run()
 
     async def close(self, timeout: Duration = 20.0) -> bool:
         """Stops consumers, waits for running handlers and for confirms, and closes.
@@ -466,29 +455,16 @@ class Connection:
         :param timeout: seconds for all of it
         :returns: whether everything ended in time; what did not is left to the broker
         """
-        limit = self._work.clock.monotonic() + seconds(timeout, "timeout")
-        if any(consumer.handling_here for consumer in self.consumers):
-            self._work.spawn(self._close(limit), "acemq-closing")
-            return False
-        return await self._work.finish(self._close(limit))
+        self._work.refuse_elsewhere()
+        return await self._stopping.close(timeout)
 
-    async def _close(self, limit: float) -> bool:
-        self._closed = True
-        consumers = self.consumers
-        closing = [
-            self._work.spawn(each.close_by(limit), f"acemq-{each.queue}-closing")
-            for each in consumers
-        ]
-        ended = all([await task.join(limit + _GRACE) for task in closing])
-        in_time = ended and all(each.in_time for each in consumers)
-        in_time = await self._publishing.stop(limit) and in_time
-        await self._keeper.close(limit)
-        await self._settler.close(limit)
-        await self._sending.close(limit)
-        await self._control.close(limit)
-        self._work.stop()
-        self._endings.put(None)
-        return in_time
+    async def left(self) -> None:
+        """Drops it where its event loop ends before anybody closed it; called by the flavour."""
+        await self._stopping.left()
+
+    def forsake(self) -> None:
+        """Closes it where nobody can reach it any more; called by the flavour."""
+        self._stopping.forsake()
 
     async def establish(self) -> None:
         """Makes the first link. Called once, by ``connect``."""
@@ -500,6 +476,7 @@ class Connection:
             raise
 
     async def __aenter__(self) -> Connection:
+        self._open_only()
         return self
 
     async def __aexit__(
@@ -508,7 +485,8 @@ class Connection:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self.close()
+        if kind is None or self._work.here():  # else what already goes wrong elsewhere is told
+            await self.close()
 
     # ------------------------------------------------------------ inside
 
@@ -523,8 +501,9 @@ class Connection:
         return self._work.clock.monotonic() + self._options.timeout
 
     def _open_only(self) -> None:
-        if self._closed:
-            raise ConfigurationError("acemq: this connection is closed; open a new one")
+        self._work.refuse_elsewhere()
+        if self.closed:
+            raise closed()
 
 
 class _Starting:

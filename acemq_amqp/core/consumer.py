@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Protocol
 
-from acemq_amqp.ack import Ack, AckKind, described
+from acemq_amqp.ack import Ack, AckKind
 from acemq_amqp.core.attachment import Attachment, ConsumerSpec
 from acemq_amqp.core.handling import Handling, give_back, same_message
 from acemq_amqp.core.isolation import Isolation
@@ -33,6 +33,7 @@ from acemq_amqp.core.ports import (
 )
 from acemq_amqp.core.settlement import Hop, Settlement, settlement_of
 from acemq_amqp.core.settling import Settler
+from acemq_amqp.core.telling import Telling
 from acemq_amqp.durations import Duration, seconds
 from acemq_amqp.errors import BrokerError
 from acemq_amqp.message import Message
@@ -58,6 +59,9 @@ class ConsumerWatch(Protocol):
 
     def handled_elsewhere(self, consumer: Consumer, arrival: Arrival) -> bool:
         """Whether an earlier delivery of the same message still runs in this connection."""
+
+    def in_flight(self, queue: str) -> int:
+        """Handlers that run for a queue, over all consumers of this connection."""
 
     def retired(self, subscription: Subscription) -> None:
         """Another has taken its place; to be closed once its deliveries are settled."""
@@ -85,7 +89,7 @@ class Consumer:
         self._handling = Handling(spec.queue, spec.codec, call, observing, work.waiting(spec.codec))
         self._work = work
         self._settler = settler
-        self._observing = observing
+        self._telling = Telling(spec.queue, observing, lambda: watch.in_flight(spec.queue))
         self._inbox = work.queue()
         self._idle = work.event()
         self._gone = work.event()
@@ -160,6 +164,7 @@ class Consumer:
         :returns: whether everything ended in time. Called from inside its own handler it only
             starts the stop, and returns False
         """
+        self._work.refuse_elsewhere()
         limit = self._work.clock.monotonic() + seconds(timeout, "timeout")
         if self.handling_here:
             self._work.spawn(self.close_by(limit), f"acemq-{self.queue}-closing")
@@ -180,7 +185,8 @@ class Consumer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self.close()
+        if kind is None or self._work.here():  # else what already goes wrong elsewhere is told
+            await self.close()
 
     # ------------------------------------------------------------ subscribing
 
@@ -221,15 +227,16 @@ class Consumer:
     async def _handle(self, taken: Arrival) -> None:
         arrival = taken
         self._busy.add(taken)
+        self._telling.busy()
         try:
             if not await self._admitted(arrival):
                 return
             message, ack = await self._handling.answer(arrival)
+            self._telling.handled(message)
             arrival = self._to_settle(arrival)
             if ack.kind is AckKind.ACCEPT:
                 arrival.settling.ack(arrival.tag)
-                if self._observing.watched:
-                    self._counted("acked")
+                self._telling.counted("acked")
             else:
                 self._decide(arrival, message, ack)
         except Exception:
@@ -239,6 +246,7 @@ class Consumer:
             raise
         finally:
             self._busy.discard(taken)
+            self._telling.busy()
             if self._closing or self._isolation.active:
                 self._look_idle()
 
@@ -248,7 +256,7 @@ class Consumer:
             self._give_back(arrival)
             return False
         if not arrival.settling.live:
-            self._counted("stale")
+            self._telling.counted("stale")
             return False
         if not self._attachment.probing and not suspected(arrival):
             return True
@@ -318,29 +326,8 @@ class Consumer:
         settlement = settlement_of(
             ack, message.envelope, queue=self.queue, policy=self._spec.policy, now=now
         )
-        self._tell(message, ack, settlement)
+        self._telling.failed(message, ack, settlement)
         self._move(arrival, message, settlement)
-
-    def _tell(self, message: Message, ack: Ack, settlement: Settlement) -> None:
-        """A failure leaves a trace in the log: a warning with its traceback once it is final.
-
-        What a handler set aside of its own will is no failure, and less loud.
-        """
-        hop = settlement if isinstance(settlement, Hop) else settlement.then
-        final = hop.result in ("rejected", "dead_lettered", "parked")
-        willed = ack.kind in (AckKind.REJECT, AckKind.PARK)
-        level = logging.DEBUG if not final else logging.INFO if willed else logging.WARNING
-        raised = ack.error if isinstance(ack.error, Exception) else None
-        log.log(
-            level,
-            "acemq: message %s of %s, attempt %d, goes to %s: %s",
-            message.envelope.id,
-            self.queue,
-            message.envelope.attempt,
-            hop.target,
-            ack.reason or described(ack.error),
-            exc_info=None if ack.kind is AckKind.UNDECODABLE else raised,
-        )
 
     def _move(self, arrival: Arrival, message: Message, settlement: Settlement) -> None:
         self._moving.add(arrival)
@@ -376,13 +363,9 @@ class Consumer:
     def settled(self, arrival: Arrival, result: str) -> None:
         """The settler is done with a delivery."""
         self._moving.discard(arrival)
-        self._counted(result)
+        self._telling.counted(result)
         if self._closing or self._isolation.active:
             self._look_idle()
-
-    def _counted(self, outcome: str) -> None:
-        if self._observing.watched:
-            self._observing.count("acemq.consume.total", {"queue": self.queue, "outcome": outcome})
 
     # ------------------------------------------------------------ stopping
 

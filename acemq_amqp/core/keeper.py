@@ -111,6 +111,10 @@ class Keeper:
         siblings = [each for each in list(self.consumers) if each.queue == consumer.queue]
         return any(each.handles(arrival) for each in siblings)
 
+    def in_flight(self, queue: str) -> int:
+        """Handlers that run for a queue now."""
+        return sum(each.in_flight for each in list(self.consumers) if each.queue == queue)
+
     def retired(self, subscription: Subscription) -> None:
         """A subscription that another has replaced: its channel ends when it is settled."""
         self._inbox.put(subscription)

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from acemq_amqp.core.ports import Call, Task, Work
 from acemq_amqp.credentials import Credentials, CredentialsSource
-from acemq_amqp.errors import CannotConnect, ConfigurationError
+from acemq_amqp.errors import CannotConnect, ConfigurationError, kind_of
 
 _Answer: TypeAlias = tuple[Credentials | None, Exception | None]
 
@@ -74,7 +74,7 @@ def _given(answer: _Answer) -> Credentials:
         ) from error
     if not isinstance(credentials, Credentials):
         raise ConfigurationError(
-            f"acemq: the source of credentials gave a {type(credentials).__name__}; it has to "
+            f"acemq: the source of credentials gave {kind_of(credentials)}; it has to "
             "return Credentials(username, password)"
         )
     return credentials

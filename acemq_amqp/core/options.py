@@ -13,7 +13,7 @@ from acemq_amqp.core import checks
 from acemq_amqp.core.observer import Observer
 from acemq_amqp.core.outgoing import checked_name
 from acemq_amqp.durations import Duration, seconds
-from acemq_amqp.errors import ConfigurationError
+from acemq_amqp.errors import ConfigurationError, kind_of
 from acemq_amqp.retry import RetryPolicy, no_retry
 from acemq_amqp.security import Security, checked_security
 
@@ -80,9 +80,9 @@ def checked_options(
         checks.whole(max_outstanding_bytes, "max_outstanding_bytes"),
         None if max_message_size is None else checks.whole(max_message_size, "max_message_size"),
         seconds(timeout, "timeout"),
-        bool(retry_unknown),
+        checks.flag(retry_unknown, "retry_unknown"),
         seconds(connect_timeout, "connect_timeout"),
-        bool(fail_fast),
+        checks.flag(fail_fast, "fail_fast"),
         checked_security(security, addresses),
         checks.several(on_publish, "on_publish"),
         checks.several(on_consume, "on_consume"),
@@ -98,6 +98,6 @@ def _observer(observer: Observer | None) -> Observer | None:
     if observer is not None and not isinstance(observer, Observer):
         raise ConfigurationError(
             "acemq: observer= wants an object with count, duration and gauge; "
-            f"got a {type(observer).__name__}. acemq_amqp.Metrics() is one"
+            f"got {kind_of(observer)}. acemq_amqp.Metrics() is one"
         )
     return observer

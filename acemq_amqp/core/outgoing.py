@@ -11,7 +11,7 @@ from acemq_amqp.codec import Codec
 from acemq_amqp.core.ports import Outgoing, WaitingCodec
 from acemq_amqp.durations import Duration, milliseconds
 from acemq_amqp.envelope import Envelope, new_headers
-from acemq_amqp.errors import AceMQError, ConfigurationError, EncodeError
+from acemq_amqp.errors import AceMQError, ConfigurationError, EncodeError, kind_of
 from acemq_amqp.fieldtable import HeaderTable
 from acemq_amqp.properties import Properties
 
@@ -102,7 +102,7 @@ def _headers(
         return new_headers(key, sending.origin, headers)
     if not isinstance(envelope, Envelope):
         raise ConfigurationError(
-            f"acemq: envelope= wants an Envelope, got a {type(envelope).__name__}; make one with "
+            f"acemq: envelope= wants an Envelope, got {kind_of(envelope)}; make one with "
             "Envelope(...), or leave it out for a new message's"
         )
     if headers:
@@ -124,7 +124,7 @@ def _encoded(codec: Codec, payload: Any) -> bytes:
 
 def _could_not_encode(codec: Codec, payload: Any, failure: Exception) -> EncodeError:
     return EncodeError(
-        f"acemq: {codec!r} could not encode a {type(payload).__name__}: {failure}; nothing was sent"
+        f"acemq: {codec!r} could not encode {kind_of(payload)}: {failure}; nothing was sent"
     )
 
 

@@ -147,6 +147,15 @@ class Work(Protocol):
         A few run at once where the flavour can. The first failure ends them and is raised.
         """
 
+    def here(self) -> bool:
+        """Whether the caller is where the connection lives: its process, its event loop."""
+
+    def refuse_elsewhere(self) -> None:
+        """Lets a call in that place through. Cheap: every call of a user asks.
+
+        :raises ConfigurationError: it comes from a forked process or from another event loop
+        """
+
     def signals(self, on_signal: Callable[[], None]) -> AbstractContextManager[None]:
         """Calls back at SIGTERM and SIGINT while the context is open."""
 

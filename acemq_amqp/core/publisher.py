@@ -92,6 +92,7 @@ class Publisher:
         :raises PublishRefused: the broker did not take it (``PublishingPaused``: it takes none now)
         :raises PublishUnknown: it may have been stored
         """
+        self._work.refuse_elsewhere()
         outgoing = await self._outgoing(
             payload,
             routing_key,
@@ -132,6 +133,7 @@ class Publisher:
         :raises EncodeError: the codec cannot write one of them; none was sent
         :raises BatchError: some were not confirmed; ``.outcomes`` has one outcome per payload
         """
+        self._work.refuse_elsewhere()
         single = isinstance(payloads, (str, bytes, bytearray, Mapping))
         if single or not isinstance(payloads, Iterable):
             raise ConfigurationError(

@@ -87,6 +87,7 @@ class Publishing:
         self._exchanges: set[str] = {""}
         self._labels: set[str] = set()
         self._stopped = False
+        self._confirmed_at: float | None = None
 
     # ------------------------------------------------------------ one message
 
@@ -141,6 +142,11 @@ class Publishing:
         :raises ConnectionLost: no connection in time
         """
         return (await self._sending.connected(deadline)).broker.login
+
+    def since_confirm(self) -> float | None:
+        """Seconds since the broker last confirmed a message; None where it has confirmed none."""
+        last = self._confirmed_at
+        return None if last is None else self._clock.monotonic() - last
 
     async def stop(self, deadline: Deadline) -> bool:
         """Refuses further messages, then waits until none is unconfirmed; False at the deadline."""
@@ -207,8 +213,12 @@ class Publishing:
         if self._stopped:  # after the place was taken: a close either waits for it, or is seen
             self.window.give(size)
             return Refused("this connection is closing and takes no more; open a new one")
-        give = self.window.give
-        return link.submit(outgoing, lambda outcome: give(size))
+        return link.submit(outgoing, lambda outcome: self._landed(size, outcome))
+
+    def _landed(self, size: int, outcome: Outcome) -> None:
+        self.window.give(size)
+        if type(outcome) is Confirmed:
+            self._confirmed_at = self._clock.monotonic()
 
     def _again(self, outcome: Outcome, deadline: Deadline) -> bool:
         if isinstance(outcome, (Confirmed, Refused)):

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from acemq_amqp.core.ports import Arrival
+from acemq_amqp.core.ports import Arrival, Work
 from acemq_amqp.message import Message
 
 
 class Delivery:
     """A pulled message. Unsettled, it goes back to its queue when the connection closes."""
 
-    def __init__(self, queue: str, arrival: Arrival) -> None:
+    def __init__(self, queue: str, arrival: Arrival, work: Work) -> None:
         self._arrival = arrival
+        self._work = work
         self.queue = queue
 
     @property
@@ -60,8 +61,10 @@ class Delivery:
 
     async def ack(self) -> bool:
         """Takes it off the queue; False where it was settled before or its channel is gone."""
+        self._work.refuse_elsewhere()
         return self._arrival.settling.ack(self._arrival.tag)
 
     async def requeue(self) -> bool:
         """Puts it back; False as :meth:`ack`."""
+        self._work.refuse_elsewhere()
         return self._arrival.settling.requeue(self._arrival.tag)

@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from acemq_amqp.address import Address
 from acemq_amqp.core.login import Logins
+from acemq_amqp.core.observer import Observing
 from acemq_amqp.core.ports import Deadline, Link, LinkEvents, Task, Transport, Work
 from acemq_amqp.core.renewal import Renewal
 from acemq_amqp.credentials import Credentials, CredentialsSource
@@ -76,6 +77,7 @@ class Supervisor:
         restore: Callable[[Link], Awaitable[None]],
         opened: Callable[[Link], None] = lambda link: None,
         lost: Callable[[BrokerError], None] = lambda why: None,
+        observing: Observing | None = None,
     ) -> None:
         self._work = work
         self._transport = transport
@@ -85,6 +87,8 @@ class Supervisor:
         self._name = name
         self._restore = restore
         self._opened = opened
+        self._observing = observing or Observing(None)
+        self._labels = {"connection": name}
         self._tell_lost = lost
         self._lock = work.lock()
         self._changed = work.event()
@@ -103,6 +107,7 @@ class Supervisor:
         self._renewal: Renewal | None = None
         self.state = LinkState.IDLE
         self.link: Link | None = None
+        self._latest: Link | None = None
         self.failure: BrokerError | None = None
         self.recoveries = 0
 
@@ -147,19 +152,23 @@ class Supervisor:
         """Closes the link, in order until the deadline, then by force; ends the loop."""
         with self._lock:
             self.state = LinkState.CLOSED
-            link, self.link = self.link, None
+            self.link = None
         self._closing.set()
         self._changed.set()
         self._tell_lost(ConnectionLost(f"acemq: the {self._name} connection was closed here"))
         self._losses.put(None)
         self._stop_renewal()
-        if link is not None:
-            await link.close(deadline)
+        if self._latest is not None:  # one that was lost may still be clearing away
+            await self._latest.close(deadline)
         if self._task is not None and not await self._task.join(deadline):
             self._task.cancel()
         self._stop_renewal()  # of a link that the loop took meanwhile
         if self._renewal is not None:
             await self._renewal.join(deadline)
+
+    def soon(self, last: Callable[[], Awaitable[None]]) -> None:
+        """Has the loop do a last thing, and end. Any thread, at any moment; only enqueues."""
+        self._losses.put(last)
 
     def abort(self) -> None:
         """Drops the socket at once."""
@@ -193,8 +202,11 @@ class Supervisor:
 
     async def _keep(self) -> None:
         while True:
-            lost: BrokerError | None = await self._losses.get()
+            lost: BrokerError | Callable[[], Awaitable[None]] | None = await self._losses.get()
             if lost is None or self.state is LinkState.CLOSED:
+                return
+            if not isinstance(lost, BrokerError):
+                await lost()
                 return
             self._stop_renewal()
             log.warning("acemq: the %s connection was lost, reconnecting: %s", self._name, lost)
@@ -204,6 +216,7 @@ class Supervisor:
             except ConnectionLost:
                 return  # closed meanwhile
             self.recoveries += 1
+            self._observing.count("acemq.connection.recoveries", self._labels)
 
     async def _rest(self) -> None:
         """Waits before the next try where the broker takes connections and ends them at once."""
@@ -216,6 +229,7 @@ class Supervisor:
                 raise ConnectionLost(f"acemq: the {self._name} connection is closed")
 
     async def _take(self, link: Link) -> None:
+        self._latest = link
         try:
             await self._restore(link)
         except Exception as failure:
@@ -235,6 +249,7 @@ class Supervisor:
             raise ConnectionLost(f"acemq: the {self._name} connection is closed")
         if self.link is link:
             self._renew(link)
+            self._observing.gauge("acemq.connection.blocked", self._labels, 0.0)
             log.info("acemq: the %s connection is open (%s)", self._name, link.broker.product)
             self._opened(link)
 
@@ -312,9 +327,11 @@ class Supervisor:
         )
 
     def _blocked(self, reason: str) -> None:
+        self._observing.gauge("acemq.connection.blocked", self._labels, 1.0)
         log.warning("acemq: the broker has paused publishing: %s", reason)
 
     def _unblocked(self) -> None:
+        self._observing.gauge("acemq.connection.blocked", self._labels, 0.0)
         log.info("acemq: the broker takes messages again")
 
     def _down(self) -> ConnectionLost:

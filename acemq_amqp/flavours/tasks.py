@@ -12,6 +12,7 @@ import logging
 import signal
 import threading
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -19,9 +20,11 @@ from typing import Any, Generic, TypeVar
 
 from acemq_amqp.codec import Codec
 from acemq_amqp.core.ports import Call, Clock, Deadline, Timer, WaitingCodec
+from acemq_amqp.core.stopping import LEFT_OPEN
 from acemq_amqp.flavours.calls import TaskCalls
 from acemq_amqp.flavours.codecs import TaskCodecs
 from acemq_amqp.flavours.lag import LoopWatch
+from acemq_amqp.flavours.place import LoopPlace
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -98,7 +101,7 @@ class _Wakeable:
                 self._wake_one()  # the wake-up was ours to use: pass it on
             raise
         finally:
-            if not waiter.done():
+            if not waiter.done() and not self._loop.is_closed():
                 waiter.cancel()
 
 
@@ -188,15 +191,35 @@ class TaskWork:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
+        place = self._place = LoopPlace(self._loop)
+        self.here = place.here
+        self.refuse_elsewhere = place.refuse_elsewhere
         self._clock = LoopClock()
         self._calls = TaskCalls()
         self._codecs = TaskCodecs(self._calls)
         self._running: set[asyncio.Task[Any]] = set()
         self._watch: LoopWatch | None = None
+        self._stopped = TaskEvent()
 
     def watch_loop(self, heartbeat: float) -> None:
         """Warns when something holds the loop for half a heartbeat (seconds)."""
         self._watch = LoopWatch(self._loop, heartbeat / 2)
+
+    def at_end(self, left: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Runs a coroutine where this loop ends, and cancels all that is on it, before a stop."""
+        self._task(self._guard(left), "acemq-guard")
+
+    async def _guard(self, left: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        try:
+            await self._stopped.wait()
+        except asyncio.CancelledError:
+            if not self._stopped.is_set():
+                await left()
+            raise
+        except GeneratorExit:  # the loop was closed with everything that was on it
+            if self._place.same_process():
+                warnings.warn(LEFT_OPEN, ResourceWarning, stacklevel=1)
+            raise
 
     @property
     def clock(self) -> Clock:
@@ -268,6 +291,7 @@ class TaskWork:
                 self._loop.remove_signal_handler(number)
 
     def stop(self) -> None:
+        self._stopped.set()
         self._calls.stop()
         self._codecs.stop()
         if self._watch is not None:

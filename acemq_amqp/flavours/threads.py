@@ -21,6 +21,7 @@ from acemq_amqp.codec import Codec
 from acemq_amqp.core.ports import Call, Clock, Deadline, Timer, WaitingCodec
 from acemq_amqp.errors import ConfigurationError
 from acemq_amqp.flavours.calls import checked_callable, is_coroutine_function
+from acemq_amqp.flavours.place import ProcessPlace
 from acemq_amqp.flavours.timers import TimerThread
 from acemq_amqp.flavours.workers import broke_off
 
@@ -138,6 +139,9 @@ class ThreadWork:
     def __init__(self) -> None:
         self._clock = ThreadClock()
         self._timers = TimerThread()
+        place = ProcessPlace()
+        self.here = place.here
+        self.refuse_elsewhere = place.refuse_elsewhere
 
     @property
     def clock(self) -> Clock:

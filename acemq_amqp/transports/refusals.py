@@ -27,6 +27,7 @@ _REFUSALS: dict[int, tuple[type[BrokerError], str]] = {
     405: (AccessRefused, "another connection holds it exclusively; wait until that one is gone"),
 }
 _MISMATCH = "declare it as it is, or delete it first and declare it anew"
+_IMPOSSIBLE = "no queue or exchange of that kind can have it; correct the declaration"
 
 
 def refusal(closed: ChannelClosed, asked: str, *, declaring: bool = False) -> BrokerError:
@@ -37,7 +38,9 @@ def refusal(closed: ChannelClosed, asked: str, *, declaring: bool = False) -> Br
     """
     kind, advice = _REFUSALS.get(closed.code, (BrokerError, "see the broker's log"))
     if declaring and closed.code == 406:
-        kind, advice = DeclarationMismatch, _MISMATCH
+        # the word is in every version's text where the object exists and differs
+        advice = _MISMATCH if "inequivalent" in closed.text else _IMPOSSIBLE
+        kind = DeclarationMismatch
     return kind(
         f"acemq: the broker refused {asked} ({_words(closed.code, closed.text)}); {advice}",
         code=closed.code,

@@ -69,6 +69,9 @@ class Stand(Protocol):
     async def calm(self) -> None:
         """Ends the alarm, if there is one."""
 
+    async def end_connections(self) -> None:
+        """An operator ends every connection."""
+
     async def stop(self) -> None:
         """The broker goes down."""
 
@@ -95,6 +98,9 @@ class MemoryStand:
 
     async def calm(self) -> None:
         self.broker.unblock()
+
+    async def end_connections(self) -> None:
+        self.broker.kill_connections()
 
     async def stop(self) -> None:
         self.broker.stop()
@@ -142,6 +148,9 @@ class RabbitStand:
     async def calm(self) -> None:
         if self._alarmed:
             await self.end_alarm()
+
+    async def end_connections(self) -> None:
+        await threads.run(self._operator.close_connections)
 
     async def stop(self) -> None:
         assert self._stopping is not None, "this broker is shared"

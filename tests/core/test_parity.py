@@ -27,6 +27,8 @@ OTHER_NAMES = {
 INTERNAL = {
     "Connection": {
         "establish": "called once, by connect",
+        "forsake": "called by the blocking flavour's connection",
+        "left": "called by the async flavour at the end of its loop",
         "ask": "what event logs are written over, once for both flavours",
         "ends": "what event logs are written over, once for both flavours",
         "read": "what event logs are written over, once for both flavours",

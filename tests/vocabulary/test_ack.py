@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from acemq_amqp import ack
 from acemq_amqp.ack import Ack, AckKind, decision_for, decision_of, described
-from acemq_amqp.errors import ConfigurationError, DecodeError, FatalError, HandlerError
+from acemq_amqp.errors import ConfigurationError, DecodeError, FatalError, HandlerError, kind_of
 
 
 class Silent(Exception):
@@ -78,7 +78,7 @@ def test_anything_else_returned_is_a_dead_letter_with_a_reason(returned: Any) ->
     decided = decision_of(returned)
     assert decided.kind is AckKind.FATAL
     assert isinstance(decided.error, HandlerError)
-    assert f"returned a {type(returned).__name__}" in decided.reason
+    assert f"returned {kind_of(returned)}" in decided.reason
 
 
 def test_a_coroutine_that_nobody_awaited_warns_nobody_later() -> None:

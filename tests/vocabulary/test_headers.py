@@ -79,15 +79,19 @@ OURS = [
     *("x-acemq-exchange", "x-acemq-routing-key", "x-acemq-deliveries", "x-acemq-expiration"),
     "x-acemq-user-id",
 ]
+BROKERS = [
+    *("x-death", "x-first-death-queue", "x-last-death-reason"),
+    *("x-delivery-count", "x-acquired-count"),
+]
 LOGS = ["acemq-log-lane", "acemq-log-time", "acemq-log-mark", "acemq-log-window-start"]
 VISIBLE = [
     *("traceparent", "tracestate", "acemq-reply-to", "acemq-error", "acemq-routing-slip"),
     *("acemq-replayed-from", "acemq-replayed-at", "acemq-replay-count", "x-schedule-due-at"),
-    *("x-death", "x-acem", "acemq-logs", "X-Acemq-Id", "tenant", ""),
+    *("x-deaths", "x-acem", "acemq-logs", "X-Acemq-Id", "tenant", ""),
 ]
 
 
-@pytest.mark.parametrize("name", [*headers.ENVELOPE, *OURS, *LOGS, "x-acemq-newer"])
+@pytest.mark.parametrize("name", [*headers.ENVELOPE, *OURS, *BROKERS, *LOGS, "x-acemq-newer"])
 def test_what_an_application_does_not_see(name: str) -> None:
     assert is_hidden(name)
 

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from acemq_amqp.core.ports import Deadline
 from acemq_amqp.errors import BrokerTimeout, ConnectionLost
+from acemq_amqp.transports.aiopika import quiet
 
 T = TypeVar("T")
 
@@ -29,6 +30,7 @@ class Calls:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
+        self._context = quiet.context()
         self._asked: set[asyncio.Future[Any]] = set()
         self._spawned: set[asyncio.Future[Any]] = set()
         self._over: asyncio.Future[None] = loop.create_future()
@@ -41,7 +43,11 @@ class Calls:
         :raises BrokerTimeout: at the deadline
         :raises ConnectionLost: the connection ended first
         """
-        task = asyncio.ensure_future(call)
+        task: asyncio.Future[T]
+        if asyncio.iscoroutine(call):
+            task = self._loop.create_task(call, context=self._context)
+        else:
+            task = asyncio.ensure_future(call)
         self._keep(task, self._asked)
         if self._over.done():
             task.cancel()
@@ -66,7 +72,7 @@ class Calls:
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Runs a coroutine of the transport's own, and keeps it until it ends."""
-        task = self._loop.create_task(work)
+        task = self._loop.create_task(work, context=self._context)
         self._keep(task, self._spawned)
         return task
 

@@ -126,7 +126,7 @@ class TapStream(asyncio.StreamReaderProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if not self.driver_leads and not self._ended and exc is None:
             self.driver_leads = True  # nobody else closes a socket just so
-            self._end(ConnectionError("the driver gave it up; the log of aiormq says why"))
+            self._end(ConnectionError("the driver gave it up; aiormq's log says why, at DEBUG"))
         self._end(exc)
         if self.driver_leads:
             super().connection_lost(exc)

@@ -16,6 +16,7 @@ from acemq_amqp.transports.aiopika.calls import Calls
 from acemq_amqp.transports.aiopika.dialling import DialledStream, dial
 from acemq_amqp.transports.aiopika.driver_url import driver_url
 from acemq_amqp.transports.aiopika.link import AioPikaLink
+from acemq_amqp.transports.aiopika.quiet import quieten
 from acemq_amqp.transports.refusals import no_connection
 from acemq_amqp.transports.tls import AnsweredInTls
 
@@ -32,6 +33,7 @@ class AioPikaTransport:
 
     def __init__(self, security: Security | None = None) -> None:
         self._security = security or Security()
+        quieten()
 
     async def connect(
         self, address: Address, *, name: str, events: LinkEvents, deadline: Deadline

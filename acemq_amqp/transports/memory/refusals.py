@@ -19,7 +19,10 @@ _KINDS: dict[int, tuple[type[BrokerError], str]] = {
     403: (AccessRefused, "use another name, or ask for it without exclusive"),
     404: (NotFound, "declare it first, or correct its name"),
     405: (AccessRefused, "use the connection that declared it, or another name"),
-    406: (DeclarationMismatch, "correct the argument, or delete the object first"),
+    406: (
+        DeclarationMismatch,
+        "no queue or exchange of that kind can have it; correct the declaration",
+    ),
 }
 _OTHER = (BrokerError, "a broker cannot do that; change the call")
 
@@ -30,6 +33,8 @@ def refused(code: int, words: str) -> BrokerError:
     :param words: RabbitMQ's own, which name the object
     """
     kind, advice = _KINDS.get(code, _OTHER)
+    if "inequivalent" in words:
+        advice = "declare it as it is, or delete it first and declare it anew"
     return kind(f"acemq: the in-memory broker refused: {words} ({code}); {advice}", code=code)
 
 
