@@ -101,6 +101,19 @@ class StreamReader:
         :raises BrokerError: what ended it, once all that came before was given
         """
         waiting = self._waiting
+        if not waiting and not await self.wait(deadline):
+            return []
+        taken = [waiting.popleft() for _ in range(min(most, len(waiting)))]
+        for arrival in taken:
+            arrival.settling.ack(arrival.tag)
+        return taken
+
+    async def wait(self, deadline: Deadline = None) -> bool:
+        """Waits for a message, and leaves it there; False at the deadline.
+
+        :raises BrokerError: what ended it, where nothing waits
+        """
+        waiting = self._waiting
         while not waiting:
             self._woken.clear()
             error = self._error  # looked at before what waits: what came before it is there then
@@ -109,11 +122,8 @@ class StreamReader:
             if error is not None:
                 raise error
             if not await self._woken.wait(deadline) and not waiting and self._error is None:
-                return []
-        taken = [waiting.popleft() for _ in range(min(most, len(waiting)))]
-        for arrival in taken:
-            arrival.settling.ack(arrival.tag)
-        return taken
+                return False
+        return True
 
     async def stop(self, deadline: Deadline) -> list[Arrival]:
         """Has no more sent, and gives all that had been, without credit for others.
@@ -235,13 +245,13 @@ class Reading:
         request = SubscriptionRequest(stream, "", prefetch, {_OFFSET: start.argument()})
         reader = await self._attached(link, request, deadline)
         try:
-            while not (found := await reader.take(1, self._soon(deadline))):
+            while not await reader.wait(self._soon(deadline)):
                 state = await link.look_up_queue(stream, deadline)
                 if state is not None and not state.messages:
                     return []
                 if self._work.clock.monotonic() >= deadline:
                     raise _silent(stream)
-            return found if start is First else found + await reader.stop(deadline)
+            return await reader.stop(deadline)
         finally:
             await reader.close()
 
