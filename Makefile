@@ -23,7 +23,7 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
 
 .PHONY: demo
-demo: ## the main job in both flavours, in memory or on AMQP_URL
+demo: ## the main job and four patterns in both flavours, in memory or on AMQP_URL
 	@scripts/venv .venv ''
 	@$(bin)/python -m acemq_amqp demo
 

@@ -36,8 +36,9 @@ def _parser() -> argparse.ArgumentParser:
         "demo",
         help="the main job in both flavours, in memory or on AMQP_URL",
         description=(
-            "Publishes, handles, retries, dead-letters and parks a few hundred orders, async and "
-            "blocking, in memory or on the RabbitMQ that AMQP_URL names, and checks the counts. "
+            "Publishes, handles, retries, dead-letters and parks a few hundred orders, then plays "
+            "claim check, idempotency, outbox and consumer group; async and blocking, in memory "
+            "or on the RabbitMQ that AMQP_URL names; and checks the counts. "
             "Exit code: 0 as expected, 1 a count is wrong, 2 no broker."
         ),
     )

@@ -1,7 +1,8 @@
 """The main job, shown: orders published, handled, retried, dead-lettered and parked.
 
-``python -m acemq_amqp demo`` runs one scenario in both flavours, compares what happened
-with what should have, and prints a table of both. It needs no broker and installs
+``python -m acemq_amqp demo`` runs one scenario in both flavours, and then four patterns: claim
+check, idempotency, outbox, consumer group. It compares what happened with what should have, and
+prints a table of both. It needs no broker and installs
 nothing; with an address of a RabbitMQ it does the same there, under names of its own
 that are gone afterwards.
 """
@@ -12,8 +13,11 @@ import sys
 
 from acemq_amqp.address import parse_address
 from acemq_amqp.demo.async_part import play_async
+from acemq_amqp.demo.async_patterns import play_patterns_async
 from acemq_amqp.demo.blocking_part import play_blocking
-from acemq_amqp.demo.findings import Findings, wrong_counts
+from acemq_amqp.demo.blocking_patterns import play_patterns_blocking
+from acemq_amqp.demo.findings import wrong_counts
+from acemq_amqp.demo.pattern_findings import wrong_pattern_counts
 from acemq_amqp.demo.report import heading, report
 from acemq_amqp.errors import AceMQError, ConfigurationError, ConnectionLost
 
@@ -33,16 +37,14 @@ def run_demo(url: str = IN_MEMORY) -> int:
         address = parse_address(url)
         print(heading(address.shown, in_memory=address.scheme == "memory"), flush=True)
         played = (play_async(url), play_blocking(url))
+        patterns = (play_patterns_async(url), play_patterns_blocking(url))
     except (ConnectionLost, ConfigurationError) as failure:
         return _told(failure, NO_BROKER)
     except AceMQError as failure:
         return _told(failure, WRONG)
-    return _reported(played)
-
-
-def _reported(played: tuple[Findings, ...]) -> int:
-    print(report(played))
-    return WRONG if any(wrong_counts(each) for each in played) else PASSED
+    print(report(played, patterns))
+    wrong = any(map(wrong_counts, played)) or any(map(wrong_pattern_counts, patterns))
+    return WRONG if wrong else PASSED
 
 
 def _told(failure: AceMQError, code: int) -> int:

@@ -9,7 +9,7 @@ from acemq_amqp.blocking import Connection, connect
 from acemq_amqp.codecs.bytes import BytesCodec
 from acemq_amqp.demo import scenario
 from acemq_amqp.demo.findings import HANDLED, SET_ASIDE, Findings, SetAside, found
-from acemq_amqp.demo.scenario import Desk, Stage
+from acemq_amqp.demo.scenario import Desk, Stage, left_behind
 from acemq_amqp.errors import BrokerError
 from acemq_amqp.message import Message
 from acemq_amqp.naming import dead_letter_queue, parked_queue
@@ -89,4 +89,4 @@ def _clear(mq: Connection, stage: Stage) -> None:
         for queue in stage.queues:
             mq.delete_queue(queue)
     except BrokerError as failure:
-        stage.left_behind(failure)
+        left_behind(stage.orders, failure)

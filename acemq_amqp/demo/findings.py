@@ -138,9 +138,16 @@ def found(
 
 def wrong_counts(findings: Findings) -> tuple[str, ...]:
     """A sentence for each count that is not as expected; empty where all is well."""
+    return differing(findings.flavour, EXPECTED, findings.counts)
+
+
+def differing(
+    flavour: str, expected: Iterable[Expectation], counts: Iterable[int]
+) -> tuple[str, ...]:
+    """A sentence for each count that is another than expected."""
     return tuple(
-        f"{findings.flavour}: {wanted.label}: {count}, and {wanted.count} were expected"
-        for wanted, count in zip(EXPECTED, findings.counts, strict=True)
+        f"{flavour}: {wanted.label}: {count}, and {wanted.count} were expected"
+        for wanted, count in zip(expected, counts, strict=True)
         if count != wanted.count
     )
 

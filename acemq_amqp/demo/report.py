@@ -5,7 +5,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
-from acemq_amqp.demo.findings import EXPECTED, Findings, SetAside, wrong_counts
+from acemq_amqp.demo.findings import EXPECTED, Expectation, Findings, SetAside, wrong_counts
+from acemq_amqp.demo.pattern_findings import PATTERNS, PatternFindings, wrong_pattern_counts
 from acemq_amqp.demo.scenario import BY_EXCHANGE, STRAIGHT
 
 _WIDTH = 98
@@ -20,19 +21,25 @@ def heading(where: str, *, in_memory: bool) -> str:
     )
     story = (
         f"Each flavour sends {len(STRAIGHT)} orders straight to a queue and {len(BY_EXCHANGE)} "
-        "through a topic exchange. Some fail."
+        "through a topic exchange. Some fail.\nThen four patterns, with SQLite and files in a "
+        "folder that is gone afterwards."
     )
     return "\n".join((f"acemq demo on {where}", place, story))
 
 
-def report(played: Sequence[Findings]) -> str:
+def report(played: Sequence[Findings], patterns: Sequence[PatternFindings]) -> str:
     """The whole report of plays that came to their end."""
-    return "\n".join(("", *_table(played), "", *_aside(played), *_verdict(played)))
+    wrong = [sentence for each in played for sentence in wrong_counts(each)]
+    wrong += [sentence for each in patterns for sentence in wrong_pattern_counts(each)]
+    main = ("", *_table(EXPECTED, played), "", *_aside(played))
+    return "\n".join((*main, *_table(PATTERNS, patterns), "", *_verdict(wrong)))
 
 
-def _table(played: Sequence[Findings]) -> Iterator[str]:
+def _table(
+    expected: Sequence[Expectation], played: Sequence[Findings] | Sequence[PatternFindings]
+) -> Iterator[str]:
     yield _row("", "expected", [each.flavour for each in played], "")
-    for number, wanted in enumerate(EXPECTED):
+    for number, wanted in enumerate(expected):
         counts = [_marked(each.counts[number], wanted.count) for each in played]
         yield _row(wanted.label, str(wanted.count), counts, wanted.meaning)
     yield _row("seconds", "", [f"{each.seconds:.1f}" for each in played], "")
@@ -69,8 +76,7 @@ def _listed(messages: Iterable[SetAside]) -> Iterator[str]:
         )
 
 
-def _verdict(played: Sequence[Findings]) -> Iterator[str]:
-    wrong = [sentence for each in played for sentence in wrong_counts(each)]
+def _verdict(wrong: Sequence[str]) -> Iterator[str]:
     yield from (f"  {sentence}" for sentence in wrong)
     if wrong:
         yield f"FAIL: {len(wrong)} of the counts are not as expected."

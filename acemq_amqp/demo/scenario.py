@@ -84,9 +84,10 @@ class Stage:
             .binding(self.orders, self.exchange, "order.*.placed")
         )
 
-    def left_behind(self, failure: BrokerError) -> None:
-        """Says that the stage could not be cleared."""
-        print(f"acemq: the queues {self.name}.* may be left behind: {failure}", file=sys.stderr)
+
+def left_behind(names: str, failure: BrokerError) -> None:
+    """Says that a stage could not be cleared."""
+    print(f"acemq: queues such as {names} may be left behind: {failure}", file=sys.stderr)
 
 
 class Desk:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from acemq_amqp.demo import async_part, run_demo, scenario
+from acemq_amqp.demo import async_part, pattern_scenario, run_demo, scenario
 from acemq_amqp.demo.findings import EXPECTED, Findings, wrong_counts
+from acemq_amqp.demo.pattern_findings import out_of_order
 from acemq_amqp.errors import PublishRefused
 from acemq_amqp.transports.memory import forget_memory_broker, memory_broker
 from tests.acceptance.programs import run_python, surroundings
@@ -27,6 +29,15 @@ COUNTS = {
     "dead: rejected": 1,
     "parked": 1,
     "left in the queue": 0,
+    "documents put aside": 10,
+    "documents read": 20,
+    "payments made": 30,
+    "known already": 10,
+    "orders told": 20,
+    "told and not there": 0,
+    "told out of order": 0,
+    "jobs handled": 60,
+    "consumers at work": 4,
 }
 
 
@@ -36,7 +47,7 @@ def rows(printed: str) -> dict[str, tuple[int, ...]]:
     return {label: tuple(map(int, counts)) for label, *counts in found}
 
 
-def shows_the_main_job(printed: str) -> None:
+def shows_all(printed: str) -> None:
     assert rows(printed) == {label: (count,) * 3 for label, count in COUNTS.items()}
     assert "order 42   attempt 3   exhausted 3 attempts: BankSilent: no answer" in printed
     assert "order 113  attempt 1   the handler rejected it: order 113 has no address" in printed
@@ -44,11 +55,13 @@ def shows_the_main_job(printed: str) -> None:
     assert printed.splitlines()[-1] == "PASS: every count is as expected, in both flavours."
 
 
-def test_without_a_broker_it_plays_in_memory_and_passes() -> None:
-    ended = run_python(["-m", "acemq_amqp", "demo"], surroundings(None))
+def test_without_a_broker_it_plays_in_memory_and_leaves_no_file(tmp_path: Path) -> None:
+    here = {**surroundings(None), "TMPDIR": str(tmp_path)}
+    ended = run_python(["-m", "acemq_amqp", "demo"], here)
     assert (ended.returncode, ended.stderr) == (0, "")
+    assert list(tmp_path.iterdir()) == []
     assert "memory://demo" in ended.stdout
-    shows_the_main_job(ended.stdout)
+    shows_all(ended.stdout)
 
 
 @pytest.mark.server
@@ -57,7 +70,7 @@ def test_on_rabbitmq_it_passes_and_leaves_nothing_of_its_own(
 ) -> None:
     ended = run_python(["-m", "acemq_amqp", "demo"], surroundings(amqp_url))
     assert (ended.returncode, ended.stderr) == (0, "")
-    shows_the_main_job(ended.stdout)
+    shows_all(ended.stdout)
     if rabbitmq.control is not None:
         for kind in ("list_queues", "list_exchanges"):
             assert "acemq-demo." not in rabbitmq.control.ctl(kind, "-p", vhost, "name")
@@ -111,6 +124,21 @@ def test_a_handler_that_fails_less_often_than_expected_exits_1(
     printed = capsys.readouterr().out
     assert "async: waits held here: 8, and 23 were expected" in printed
     assert printed.splitlines()[-1].startswith("FAIL: 4 of the counts")
+
+
+def test_a_pattern_that_comes_to_something_else_exits_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], broker_name: str
+) -> None:
+    monkeypatch.setattr(pattern_scenario, "THRESHOLD", 10)
+    assert run_demo(f"memory://{broker_name}") == 1
+    printed = capsys.readouterr().out
+    assert "blocking: documents put aside: 20, and 10 were expected" in printed
+    assert printed.splitlines()[-1].startswith("FAIL: 2 of the counts")
+
+
+def test_orders_that_overtake_others_of_their_customer_are_counted() -> None:
+    told = [("a", 1), ("b", 5), ("a", 3), ("b", 2), ("a", 2), ("a", 4)]
+    assert out_of_order({"customer": who, "order": number} for who, number in told) == 2
 
 
 def test_a_publish_that_is_refused_exits_1_and_leaves_nothing(
