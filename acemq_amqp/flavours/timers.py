@@ -1,7 +1,8 @@
 """Callbacks that are due later, on one thread for a whole connection.
 
-The thread starts with the first timer and ends with ``stop``. Callbacks only
-enqueue, so one that is due never holds up another.
+The thread starts with a timer, and ends when none has been due for a moment: a connection
+at rest has the threads that it had at its start. Callbacks only enqueue, so one that is due
+never holds up another.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ import time
 from collections.abc import Callable
 
 log = logging.getLogger("acemq_amqp")
+
+#: A thread with nothing to wait for is kept so long, in seconds.
+_IDLE = 0.1
 
 
 class ThreadTimer:
@@ -46,7 +50,7 @@ class TimerThread:
             if self._thread is None and not self._stopped:
                 self._thread = threading.Thread(target=self._run, name="acemq-timers", daemon=True)
                 self._thread.start()
-            if self._due[0][2] is timer:
+            elif self._due[0][2] is timer:
                 self._changed.notify()
         return timer
 
@@ -73,10 +77,12 @@ class TimerThread:
         with self._changed:
             while not self._stopped:
                 if not self._due:
-                    self._changed.wait()
+                    if not self._changed.wait(_IDLE) and not self._due:
+                        break
                     continue
                 remaining = self._due[0][0] - time.monotonic()
                 if remaining <= 0:
                     return heapq.heappop(self._due)[2]
                 self._changed.wait(remaining)
+            self._thread = None  # the next timer starts another
             return None

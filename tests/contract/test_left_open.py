@@ -34,7 +34,11 @@ async def in_a_task():
     async with acemq_amqp.connect(sys.argv[1]) as mq:
         await mq.declare(acemq_amqp.Topology().queue(sys.argv[2]))
         opened.set()
-        await mq.run()
+        try:
+            await mq.run()
+        finally:
+            for _ in range(5):  # others that are cancelled are quicker
+                await asyncio.sleep(0)
 
 async def leave_it_to_a_task():
     global opened

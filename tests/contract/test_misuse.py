@@ -97,7 +97,6 @@ async def test_two_signals_at_once_are_one(api: Api) -> None:
     os.kill(os.getpid(), signal.SIGINT)
     os.kill(os.getpid(), signal.SIGTERM)
     await until(lambda: not consumer.running, "the stop to begin")
-    os.kill(os.getpid(), signal.SIGTERM)
     gate.open()
     await running
     assert consumer.in_time
