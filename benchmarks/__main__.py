@@ -11,6 +11,7 @@ import os
 import secrets
 from collections.abc import Sequence
 
+from benchmarks.databases import database
 from benchmarks.measure import Pair, compare
 from benchmarks.pairs import PAIRS
 from benchmarks.queues import Load, removed
@@ -22,14 +23,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measures the pairs and prints one row for each as it is done."""
     options = _options(arguments)
     stand = _stand()
-    load = Load(stand.url_of("/"), f"acemq-bench.{secrets.token_hex(4)}", options.messages)
+    queue = f"acemq-bench.{secrets.token_hex(4)}"
     try:
-        print(heading(stand.version, load.messages, options.rounds), flush=True)
-        for pair in options.pairs:
-            print(row(compare(pair, load, options.rounds)), flush=True)
+        print(heading(stand.version, options.messages, options.rounds), flush=True)
+        with database(any(pair.job.stores for pair in options.pairs)) as address:
+            for pair in options.pairs:
+                load = Load(
+                    stand.url_of("/"), queue, options.messages, address if pair.job.stores else ""
+                )
+                print(row(compare(pair, load, options.rounds)), flush=True)
         print(closing())
     finally:
-        removed(load)
+        removed(Load(stand.url_of("/"), queue, 0))
         stand.close()
 
 

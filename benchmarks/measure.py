@@ -30,15 +30,36 @@ class Contender:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
-    """Two contenders at one job.
+class Aim:
+    """What we want to reach: all that is given here.
 
-    :param aim: the ratio that we want to reach
+    :param ratio: ours over theirs
+    :param rate: messages a second, on two cores that have nothing else to do
+    :param extra: seconds that a message of ours may take beyond one of theirs
     """
+
+    ratio: float | None = None
+    rate: float | None = None
+    extra: float | None = None
+
+    def __str__(self) -> str:
+        told = []
+        if self.ratio is not None:
+            told.append(f"{self.ratio:.1f}" if self.ratio >= 1 else f"{self.ratio:.2f}")
+        if self.rate is not None:
+            told.append(f"{self.rate:.0f}/s")
+        if self.extra is not None:
+            told.append(f"+{self.extra * 1e6:.1f} us")
+        return ", ".join(told) or "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two contenders at one job."""
 
     name: str
     job: Job
-    aim: float
+    aim: Aim
     ours: Contender
     theirs: Contender
 
@@ -62,8 +83,20 @@ class Comparison:
         return median(self.ratios)
 
     @property
+    def extra(self) -> float:
+        """Seconds that a message of ours took beyond one of theirs: the median."""
+        pairs = zip(self.ours, self.theirs, strict=True)
+        return median(1 / ours - 1 / theirs for ours, theirs in pairs)
+
+    @property
     def met(self) -> bool:
-        return self.ratio >= self.pair.aim
+        """Whether all that we want was reached."""
+        aim = self.pair.aim
+        return (
+            (aim.ratio is None or self.ratio >= aim.ratio)
+            and (aim.rate is None or median(self.ours) >= aim.rate)
+            and (aim.extra is None or self.extra <= aim.extra)
+        )
 
 
 def compare(pair: Pair, load: Load, rounds: int) -> Comparison:

@@ -171,10 +171,11 @@ class ClaimCheckCodec:
         :raises FatalError: the store has it no longer, or not as it was put
         :raises StoreError: the store cannot be reached
         """
-        if is_claim_check(body):
-            body = self._get(_key_in(body))
-        elif body[:_HEADER] == _INLINE:
+        frame = body[:_HEADER]
+        if frame == _INLINE:
             body = body[_HEADER:]
+        elif frame == CLAIM_CHECK_FRAME:
+            body = self._get(_key_in(body))
         return self._delegate.decode(body, content_type)
 
     async def encode_async(self, payload: Any) -> bytes:
@@ -193,10 +194,11 @@ class ClaimCheckCodec:
 
     async def decode_async(self, body: bytes, content_type: str | None = None) -> Any:
         """:meth:`decode`, with the store asked beside the event loop."""
-        if is_claim_check(body):
-            body = await self._threads.run(self._get, _key_in(body))
-        elif body[:_HEADER] == _INLINE:
+        frame = body[:_HEADER]
+        if frame == _INLINE:
             body = body[_HEADER:]
+        elif frame == CLAIM_CHECK_FRAME:
+            body = await self._threads.run(self._get, _key_in(body))
         if self._computes:
             return self._delegate.decode(body, content_type)
         if blocks(self._delegate):

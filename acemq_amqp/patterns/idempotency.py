@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import logging
+import os
 from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
@@ -141,6 +143,8 @@ class _Guard:
         self._later = later
         self._prefix = f"{scope}:" if scope else ""
         self._codec = codec or JsonCodec()
+        self._named = fresh_id()
+        self._numbers = itertools.count(1)
 
     @property
     def lease(self) -> float:
@@ -160,7 +164,7 @@ class _Guard:
     ) -> Ack:
         """Runs the handler, or not, and says what becomes of the delivery."""
         key = await self._key_of(message)
-        holder = fresh_id()
+        holder = self._fresh_holder()
         try:
             claim = await self._store.claim(key, holder)
         except Exception as failure:
@@ -182,6 +186,10 @@ class _Guard:
             return ack if await self._confirmed(key, holder, ack.result) else self._later
         await self._give_up(key, holder)
         return ack
+
+    def _fresh_holder(self) -> str:
+        """Nobody else's: processes that were forked with this object have its name and numbers."""
+        return f"{self._named}.{os.getpid()}.{next(self._numbers)}"
 
     async def _confirmed(self, key: str, holder: str, result: Any) -> bool:
         try:

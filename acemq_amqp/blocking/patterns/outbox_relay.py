@@ -43,8 +43,8 @@ class OutboxRelay:
         store: OutboxStore,
         *,
         interval: Duration = 1.0,
-        batch: int = 100,
-        concurrency: int = 32,
+        batch: int = 500,
+        concurrency: int = 100,
         observer: Observer | None = None,
     ) -> None:
         publishers: dict[tuple[str, str], Publisher] = {}

@@ -107,6 +107,11 @@ class Database:
         """The same, done when this returns where no loop would be held up."""
         return self.call(function, *args) if on_a_loop() else Done(function(*args))
 
+    @property
+    def threads(self) -> WorkerThreads:
+        """Where what blocks is done for an event loop."""
+        return self._threads
+
     @contextmanager
     def lent(self, access: Access) -> Iterator[Any]:
         """A connection as its driver gives it, in a transaction that ends with the context."""

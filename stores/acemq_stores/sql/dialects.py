@@ -37,6 +37,7 @@ SQLITE: Final = Dialect(
         "skip_locked": "",
         "fillfactor": "",
         "given": "SELECT value FROM json_each(:given)",
+        "given_texts": "SELECT value FROM json_each(:given)",
         "given_text": "SELECT value FROM json_each(:given)",
         # the one writer is alone
         "locked": "",
@@ -64,6 +65,9 @@ POSTGRESQL: Final = Dialect(
         # against each other, and against those who share it
         "locked": "FOR UPDATE",
         "shared": "FOR SHARE",
+        "given_texts": (
+            "SELECT value FROM json_array_elements_text(CAST(:given AS json)) AS value"
+        ),
         "exists": "SELECT 1 WHERE to_regclass(CAST(:table AS text)) IS NOT NULL",
     },
 )

@@ -1,8 +1,9 @@
 """Claims on messages in a SQL table.
 
-A claim is one statement, atomic however many ask at once, and a lease by the database's clock. A
-holder that was overtaken is told so when it confirms or renews. What was confirmed is remembered
-for the retention, and purged in small batches by whoever claims.
+A claim is one step, atomic however many ask at once, and a lease by the database's clock. Claims
+that are asked for together are made by one statement, and so are confirmations. A holder that was
+overtaken is told so when it confirms or renews. What was confirmed is remembered for the retention,
+and purged in small batches by whoever claims.
 """
 
 from __future__ import annotations
@@ -10,17 +11,19 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from acemq_amqp.durations import Duration, seconds
 from acemq_amqp.errors import ConfigurationError, StoreError
 from acemq_amqp.patterns.claim import Claim
 from acemq_stores.sql import statements as sql
+from acemq_stores.sql.claiming import Claiming, Confirming, claimed_in, confirmed_in
 from acemq_stores.sql.connecting import Connect, Database
+from acemq_stores.sql.gathering import Gathering
 from acemq_stores.sql.rendering import Statement
 from acemq_stores.sql.schema import Schema
-from acemq_stores.sql.session import Session
 from acemq_stores.sql.sources import Access
 from acemq_stores.sql.tables import IDEMPOTENCY
 
@@ -79,6 +82,8 @@ class SqlIdempotencyStore:
         self._max_result = max_result
         self._database = Database(connect, table, dialect=dialect)
         self._schema = Schema(self._database, IDEMPOTENCY, create=create)
+        self._claims = Gathering(self._database.threads, self._claimed)
+        self._confirmations = Gathering(self._database.threads, self._confirmed)
         self._purge_at = time.monotonic() + _PURGE_EVERY
         #: results that were larger than ``max_result``
         self.results_not_kept = 0
@@ -99,7 +104,7 @@ class SqlIdempotencyStore:
         :param holder: who claims; each delivery is another one. The same holder may ask again
         :raises StoreError: the database failed, or is not there
         """
-        return await self._database.call(self._claimed, stored_key(key), holder)
+        return await self._claims.ask(Claiming(stored_key(key), holder))
 
     async def confirm(self, key: str, holder: str = "", result: bytes | None = None) -> bool:
         """Remembers a message as handled.
@@ -110,8 +115,7 @@ class SqlIdempotencyStore:
         if result is not None and len(result) > self._max_result:
             self.results_not_kept += 1
             result = None
-        values = {"key": stored_key(key), "holder": holder, "result": result}
-        return bool(await self._change(sql.CONFIRM, **values, retention=self._retention))
+        return await self._confirmations.ask(Confirming(stored_key(key), holder, result))
 
     async def renew(self, key: str, holder: str = "") -> bool:
         """Begins the lease of a claim anew; False where it is another's by now."""
@@ -161,14 +165,18 @@ class SqlIdempotencyStore:
         self._schema.ensure()
         return self._database.run(lambda session: session.change(statement, **values), Access.ONE)
 
-    def _claimed(self, key: str, holder: str) -> Claim:
+    def _claimed(self, asked: Sequence[Claiming]) -> list[Claim]:
         self._schema.ensure()
-        claim = self._database.run(
-            lambda session: claim_in(session, key, holder, self._lease), Access.ONE
-        )
+        claims = self._database.run(partial(claimed_in, asked, self._lease), Access.ONE)
         if time.monotonic() >= self._purge_at:
             self._purge_now_and_then()
-        return claim
+        return claims
+
+    def _confirmed(self, asked: Sequence[Confirming]) -> list[bool]:
+        self._schema.ensure()
+        single = all(each.result is None for each in asked)
+        access = Access.ONE if single else Access.SEVERAL
+        return self._database.run(partial(confirmed_in, asked, self._retention), access)
 
     def _purge_now_and_then(self) -> None:
         self._purge_at = time.monotonic() + _PURGE_EVERY
@@ -191,13 +199,3 @@ class SqlIdempotencyStore:
     def _purged(self, most: int) -> int:
         values = {"retention": self._retention, "most": most}
         return self._changed(sql.PURGE_KEYS, values)
-
-
-def claim_in(session: Session, key: str, holder: str, lease: float) -> Claim:
-    """Claims a key in a session."""
-    while session.row(sql.CLAIM, key=key, holder=holder, lease=lease) is None:
-        found = session.row(sql.CLAIM_STATE, key=key)
-        if found is not None:
-            return Claim.DUPLICATE if found[0] else Claim.IN_PROGRESS
-        # given up or run out in between: it is free now
-    return Claim.CLAIMED

@@ -13,16 +13,28 @@ from acemq_stores.sql.rendering import Statement
 
 # ---------------------------------------------------------------- idempotency
 
-#: Takes a key that nobody has, or whose lease has run out; gives no row where it is somebody's.
-CLAIM: Final = Statement(
-    "claim",
-    """
-INSERT INTO {table} (key, holder, done, until) VALUES (:key, :holder, 0, {now} + :lease)
+_CLAIMING: Final = """
 ON CONFLICT (key) DO UPDATE
     SET holder = excluded.holder, done = 0, until = excluded.until, result = NULL
     WHERE {table}.until <= {now}
         OR ({table}.done = 0 AND {table}.holder <> '' AND {table}.holder = excluded.holder)
-RETURNING key""",
+RETURNING key"""
+
+#: Takes the keys that nobody has, or whose lease has run out; gives no row for those of somebody.
+#: Keys are taken in one order, so that two who take several do not wait for each other crosswise.
+CLAIM: Final = Statement(
+    "claim",
+    f"""
+INSERT INTO {{table}} (key, holder, done, until)
+SELECT key, holder, 0, {{now}} + :lease
+FROM json_to_recordset(CAST(:given AS json)) AS given (key text, holder text)
+ORDER BY key{_CLAIMING}""",
+    others={
+        "sqlite": f"""
+INSERT INTO {{table}} (key, holder, done, until)
+SELECT json_extract(value, '$.key'), json_extract(value, '$.holder'), 0, {{now}} + :lease
+FROM json_each(:given) WHERE true{_CLAIMING}"""
+    },
 )
 
 #: Takes a key for good; gives no row where it is somebody's.
@@ -36,16 +48,40 @@ ON CONFLICT (key) DO UPDATE
 RETURNING key""",
 )
 
-CLAIM_STATE: Final = Statement(
-    "claim_state", "SELECT done FROM {table} WHERE key = :key AND until > {now}"
+CLAIM_STATES: Final = Statement(
+    "claim_states",
+    "SELECT key, done FROM {table} WHERE key IN ({given_texts}) AND until > {now}",
 )
 
 #: A lapsed lease that nobody took over is still its holder's.
 CONFIRM: Final = Statement(
     "confirm",
     """
+WITH mine AS MATERIALIZED (
+    SELECT entry.key FROM {table} entry
+    JOIN json_to_recordset(CAST(:given AS json)) AS given (key text, holder text)
+        ON entry.key = given.key AND entry.holder = given.holder
+    ORDER BY entry.key FOR UPDATE OF entry
+)
+UPDATE {table} SET done = 1, until = {now} + :retention, result = NULL
+WHERE key IN (SELECT key FROM mine)
+RETURNING key, holder""",
+    others={
+        "sqlite": """
+UPDATE {table} SET done = 1, until = {now} + :retention, result = NULL
+WHERE (key, holder) IN (
+    SELECT json_extract(value, '$.key'), json_extract(value, '$.holder') FROM json_each(:given)
+)
+RETURNING key, holder"""
+    },
+)
+
+CONFIRM_WITH_RESULT: Final = Statement(
+    "confirm_with_result",
+    """
 UPDATE {table} SET done = 1, until = {now} + :retention, result = :result
-WHERE key = :key AND holder = :holder""",
+WHERE key = :key AND holder = :holder
+RETURNING key, holder""",
 )
 
 RENEW: Final = Statement(
