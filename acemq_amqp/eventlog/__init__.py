@@ -5,11 +5,16 @@ is a named cursor; groups read the same messages independently, begin where they
 moved. Positions are kept in a database of the user's own.
 """
 
-from acemq_amqp.eventlog.errors import LeaseLost, LogReplaced, RetentionPassed
+from acemq_amqp.eventlog.errors import (
+    LeaseLost,
+    LogReplaced,
+    QueryFailed,
+    QueryReset,
+    RetentionPassed,
+)
 from acemq_amqp.eventlog.event_log import Admin, EventLog
 from acemq_amqp.eventlog.messages import LogMessage
 from acemq_amqp.eventlog.moving import Lag, Moved
-from acemq_amqp.eventlog.querying import TooManyFailures
 from acemq_amqp.eventlog.queue import LogQueue, Reader
 from acemq_amqp.eventlog.records import WindowInfo
 from acemq_amqp.eventlog.sinks import Output
@@ -38,12 +43,13 @@ __all__ = [
     "Moved",
     "Offset",
     "Output",
+    "QueryFailed",
+    "QueryReset",
     "Reader",
     "RetentionPassed",
     "RunningStream",
     "Stream",
     "StreamStatus",
-    "TooManyFailures",
     "WindowInfo",
     "avg_of",
     "count_of",

@@ -6,13 +6,13 @@ Everything is made at first use, one thing at a time, so that building one does 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any
 
 from acemq_amqp.core.connection import Connection
 from acemq_amqp.core.observer import Observing
 from acemq_amqp.core.publisher import Publisher
-from acemq_amqp.errors import ConfigurationError
+from acemq_amqp.errors import BrokerError, ConfigurationError, StoreError
 from acemq_amqp.eventlog.attached import Source
 from acemq_amqp.eventlog.decoding import Decoding
 from acemq_amqp.eventlog.log import Log
@@ -148,6 +148,13 @@ class LogClient:
                 )
                 self._relaying.start()
             return self._relaying
+
+    async def send_out(self) -> None:
+        """Publishes what waits in the outbox by now; what cannot be sent waits for any relay."""
+        relay = await self.relay()
+        with suppress(BrokerError, StoreError):
+            while await relay.sweep() >= _BATCH:
+                pass
 
     async def _dead_letters(self, connection: Connection, log: str) -> None:
         """Declares the queue of a log's dead letters."""

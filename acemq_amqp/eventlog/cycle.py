@@ -1,95 +1,55 @@
-"""One cycle of a query, as values: from the messages of a batch to what is to be written.
+"""What a batch of messages comes to, as values: events for windows, results, and what failed.
 
-Decoding, the user's functions and folding happen here; nothing is written. What cannot be read or
-counted becomes a dead letter, with the message it came in.
+Decoding and the user's functions happen here; nothing is written. What cannot be worked on becomes
+a dead letter later, with the message it came in. A message that adds nothing still tells how late
+it is, so that windows close by it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any
 
-from acemq_amqp.errors import MessageError, StoreError
+from acemq_amqp.ack import Ack, AckKind, described
+from acemq_amqp.errors import DecodeError, StoreError
+from acemq_amqp.eventlog.contexts import MessageContext, ResultContext
 from acemq_amqp.eventlog.decoding import Decoding
 from acemq_amqp.eventlog.job import Job
 from acemq_amqp.eventlog.records import LogRecord, WindowInfo
-from acemq_amqp.eventlog.sinks import Output
+from acemq_amqp.eventlog.sinks import Output, records_of
 from acemq_amqp.eventlog.store import Query
 from acemq_amqp.eventlog.windows.operators import Gated, Piece
 from acemq_amqp.eventlog.windows.timing import EventTime
-from acemq_amqp.eventlog.windows.values import Event, WindowPlan, WindowResult
-from acemq_amqp.message import Message
-
-#: Results of one message that are told apart by their number.
-_FIRST: Final = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """What a query's function may know of the message: its second argument, if it takes one."""
-
-    record: LogRecord
-
-    @property
-    def lane(self) -> str:
-        """The message's lane."""
-        return self.record.lane
-
-    @property
-    def id(self) -> str:
-        """The message's id."""
-        return self.record.id
-
-    @property
-    def offset(self) -> int:
-        """Its place in its stream."""
-        return self.record.offset
-
-    @property
-    def time(self) -> datetime | None:
-        """When it was pushed; None where that was not told."""
-        at = self.record.time
-        return datetime.fromtimestamp(at, UTC) if at else None
-
-    @property
-    def headers(self) -> Mapping[str, Any]:
-        """The application's headers."""
-        return Message.received(None, self.record.arrival).headers
-
-
-@dataclass(frozen=True, slots=True)
-class Resulting:
-    """What a result's function may know of it."""
-
-    lane: str
-    window: WindowInfo
+from acemq_amqp.eventlog.windows.values import TICK, Event, WindowPlan, WindowResult
+from acemq_amqp.patterns.outbox import OutboxRecord
 
 
 @dataclass(slots=True)
 class Batch:
     """What a batch came to.
 
-    :ivar count: how many of its messages were worked on; fewer than all where a gate is shut
+    :ivar done: the messages that were worked on; not all of them where a gate is shut
     :ivar events: what they add to windows
-    :ivar outputs: results, where there are no windows
-    :ivar failed: messages that could not be worked on, and why
+    :ivar outputs: results, where there are no windows; ``records`` is what is sent of them
+    :ivar failed: by offset, why a message could not be worked on
     :ivar seen: ids of windows among the messages
     """
 
-    count: int = 0
+    done: Sequence[LogRecord] = ()
     events: list[Event] = field(default_factory=list)
     outputs: list[Output] = field(default_factory=list)
-    failed: list[tuple[LogRecord, Exception]] = field(default_factory=list)
+    records: list[OutboxRecord] = field(default_factory=list)
+    failed: dict[int, Exception] = field(default_factory=dict)
     seen: list[str] = field(default_factory=list)
 
 
 class Cycle:
-    """Works batches of one query out.
+    """Works batches of one query over one stream out.
 
     :param plan: how its windows are folded; None where it has none
+    :ivar read: publish time of the last message that had one; 0.0 where there was none
     """
 
     def __init__(self, job: Job, query: Query, plan: WindowPlan | None, decoding: Decoding) -> None:
@@ -99,7 +59,7 @@ class Cycle:
         self._decoding = decoding
         timing = None if plan is None else plan.timing
         self._event_time = timing if isinstance(timing, EventTime) else None
-        #: publish time of the last message that had one
+        self._ticks = plan is not None and self._event_time is None
         self.read = 0.0
 
     async def batch(self, records: Sequence[LogRecord], fresh: set[str], now: float) -> Batch:
@@ -109,73 +69,86 @@ class Cycle:
         :param now: stands for publish times, where no message has told one
         :raises StoreError: a payload's store cannot be reached now
         """
-        batch = Batch()
-        for record in records:
-            if record.window is not None and record.window.id not in fresh:
-                batch.count += 1
+        batch, unseen = Batch(done=records), set(fresh)
+        for place, record in enumerate(records):
+            window = record.window
+            if window is not None and window.id not in unseen:
                 continue
             try:
                 await self._add(batch, record, now)
             except Gated:
+                batch.done = records[:place]
                 break
             except StoreError:
                 raise
             except Exception as failure:
-                batch.failed.append((record, failure))
-            batch.count += 1
+                batch.failed[record.offset] = failure
+                self._tick(batch, record, now)
+            if window is not None:
+                unseen.discard(window.id)
+                batch.seen.append(window.id)
         return batch
 
     async def _add(self, batch: Batch, record: LogRecord, now: float) -> None:
         payload = await self._decoding.payload(record)
-        pieces = self._job.before.apply(payload, Standing(record))
-        self.read = record.time or self.read or now
+        pieces = self._job.before.apply(payload, MessageContext(record))
         if self._plan is None:
-            batch.outputs += self._outputs(record, pieces)
-        else:
+            outputs = self._outputs(record, pieces)
+            batch.records += records_of(self._job.sink, outputs, now)
+            batch.outputs += outputs
+        elif pieces:
+            self.read = record.time or self.read or now
             batch.events += [self._event(record, key, value) for key, value in pieces]
-        if record.window is not None:
-            batch.seen.append(record.window.id)
+        else:
+            self._tick(batch, record, now)
 
     def _event(self, record: LogRecord, key: str, payload: Any) -> Event:
         at = self.read if self._event_time is None else self._event_time.time_of(payload)
         return Event(record.lane, key, at, payload, record.offset)
 
-    def _outputs(self, record: LogRecord, pieces: Sequence[Piece]) -> list[Output]:
-        query = self._query
-        made = []
-        for number, (key, payload) in enumerate(pieces):
-            told = f"{query.id} {query.generation} {record.stream} {record.offset} {number}"
-            made.append(Output(sha256(told.encode()).hexdigest(), record.lane, key, payload))
-        return made
+    def _tick(self, batch: Batch, record: LogRecord, now: float) -> None:
+        self.read = record.time or self.read or now
+        if self._ticks:
+            batch.events.append(Event(record.lane, "", self.read, TICK, record.offset))
 
-    def results(self, results: Sequence[WindowResult]) -> list[Output]:
+    def _outputs(self, record: LogRecord, pieces: Sequence[Piece]) -> list[Output]:
+        return [
+            Output(self._id(record.stream, record.offset, record.id, number), record.lane, *piece)
+            for number, piece in enumerate(pieces)
+        ]
+
+    def results(self, results: Iterable[WindowResult]) -> list[Output]:
         """Results of windows as they go out, after what is done to results."""
         return [output for result in results for output in self._after(result)]
 
     def _after(self, result: WindowResult) -> list[Output]:
         window = WindowInfo(result.key, result.start, result.end, result.revision, result.id)
-        pieces = self._job.after.apply(result.data, Resulting(result.lane, window))
+        pieces = self._job.after.apply(result.data, ResultContext(result.lane, window))
         outputs = []
         for number, (_, payload) in enumerate(pieces):
-            id = result.id if number == _FIRST else f"{result.id}.{number}"
+            id = f"{result.id}.{number}" if number else result.id
             told = WindowInfo(window.key, window.start, window.end, window.revision, id)
             outputs.append(Output(id, result.lane, result.key, payload, told))
         return outputs
 
-    def late(self, events: Sequence[Event], stream: str) -> list[Output]:
-        """Late events, for the log of their own."""
-        query = self._query
-        made = []
-        for number, event in enumerate(events):
-            told = f"{query.id} {query.generation} {stream} {event.offset} late {number}"
-            id = sha256(told.encode()).hexdigest()
-            made.append(Output(id, event.lane, event.key, event.payload))
-        return made
+    def late(self, events: Iterable[Event], stream: str) -> list[Output]:
+        """Late events, for the log of their own, in their own lanes."""
+        numbers: dict[int, int] = {}
+        outputs = []
+        for event in events:
+            number = numbers[event.offset] = numbers.get(event.offset, 0) + 1
+            id = self._id(stream, event.offset, "late", number)
+            outputs.append(Output(id, event.lane, event.lane, event.payload))
+        return outputs
+
+    def _id(self, *of: object) -> str:
+        """The same whenever the same is made again."""
+        told = "\n".join(map(str, (self._query.id, self._query.generation, *of)))
+        return sha256(told.encode(errors="surrogatepass")).hexdigest()
 
 
-def failures_of(
-    failed: Sequence[tuple[Event, MessageError]], records: Sequence[LogRecord]
-) -> list[tuple[LogRecord, Exception]]:
-    """The messages whose events could not be counted."""
-    by_offset = {record.offset: record for record in records}
-    return [(by_offset[event.offset], error) for event, error in failed]
+def reason_of(failure: Exception) -> str:
+    """Why a message is a dead letter, in a line."""
+    if isinstance(failure, DecodeError):
+        return Ack(AckKind.UNDECODABLE, failure).reason
+    return f"the query could not work on it: {described(failure)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from acemq_amqp.errors import AceMQError, BrokerError
+from acemq_amqp.errors import AceMQError, BrokerError, NotFound
 
 
 class LogReplaced(BrokerError):
@@ -25,11 +25,45 @@ class RetentionPassed(BrokerError):
         self.until = until
 
 
+class GivenUp(AceMQError):
+    """A message failed too often, and its log keeps no dead letters: reading ended before it.
+
+    Mend what fails, or seek past it.
+    """
+
+
 class LeaseLost(AceMQError):
     """An acknowledgement came too late: another reader has the messages, or the group was sought.
 
     Nothing was written. The messages are delivered again, or not, as the group stands now.
     """
+
+
+class QueryFailed(AceMQError):
+    """A query stopped, as it could not go on: it is the query that is wrong, or what it writes to.
+
+    What was not committed is worked on again once it is mended and run again.
+    """
+
+
+class QueryReset(AceMQError):
+    """A query was reset, or its log deleted, while it ran here: what ran here has ended."""
+
+
+def given_up(group: str, record: str, reason: str) -> GivenUp:
+    """The error of a message that is not to become a dead letter."""
+    return GivenUp(
+        f"acemq: group {group!r} cannot get past {record}, and its log keeps no dead letters: "
+        f"{reason}. Mend what fails, or seek past it"
+    )
+
+
+def gone(group: str, stream: str) -> NotFound:
+    """The error of a position that was deleted while it was read from."""
+    return NotFound(
+        f"acemq: group {group!r} no longer is in stream {stream!r}: the group, or its log, was "
+        "deleted while it was read here. Start it again to begin anew"
+    )
 
 
 def replaced(group: str, stream: str, next: int) -> LogReplaced:

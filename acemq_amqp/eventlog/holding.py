@@ -111,6 +111,17 @@ class Held:
         if self.owes or upto != self.begun or step is not None:
             await self.commit(replace(step or Step(0), begun=upto))
 
+    async def back_out(self, begun: int, attempts: int) -> None:
+        """Says that what was taken and not committed is not done, and ended nobody.
+
+        :param begun: offset before which a former holder had begun; 0 where it had not
+        :param attempts: how often the message that comes next was begun alone, and ended somebody
+        :raises LeaseLost: the hold was passed
+        """
+        self.done = self.committed
+        if self.begun or self.unfinished:
+            await self.commit(Step(0, begun=begun, attempts=attempts))
+
     async def keep(self) -> None:
         """Renews the hold, where a third of it has passed without a write.
 
@@ -132,13 +143,15 @@ class Held:
             log.warning("acemq: a lease of %s ends by itself: %s", self.stream, failure)
 
 
-async def held(reading: Reading, stream: str) -> Held | None:
+async def held(reading: Reading, stream: str, *, placed: bool = False) -> Held | None:
     """Takes a stream whole, and attaches; None where another reads it.
 
+    :param placed: the group stands there, or is not to be read; else it is put there
     :raises LogReplaced: the stream is another one
     :raises RetentionPassed: messages are gone that were not read
     """
-    await reading.placed(stream)
+    if not placed:
+        await reading.placed(stream)
     position = await reading.store.hold(reading.group, stream, reading.member)
     if position is None:
         return None

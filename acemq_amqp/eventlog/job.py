@@ -235,18 +235,15 @@ class QueryWords:
             )
 
     def _shape(self, before: Pipeline, after: Pipeline, version: str | int) -> str:
-        sink = "none" if self._sink is None else self._sink.shape
+        sink, source = self._sinks(), self._source.name
         window = self._window
         if window is None or self._aggregation is None:
-            parts = {"source": self._source.name, "before": before.shape(), "sink": sink}
+            parts = {"source": source, "before": before.shape(), "sink": sink}
             return json.dumps({**parts, "version": str(version)}, sort_keys=True)
-        return shape_of(
-            self._source.name,
-            before,
-            window.kind,
-            window.timing,
-            self._aggregation,
-            after,
-            sink,
-            version,
-        )
+        kind, timing = window.kind, window.timing
+        return shape_of(source, before, kind, timing, self._aggregation, after, sink, version)
+
+    def _sinks(self) -> str:
+        """Where results go, and late events."""
+        sinks = [each.shape for each in (self._sink, self._late) if each is not None]
+        return ", late ".join(sinks) or "none"

@@ -14,7 +14,8 @@ log = logging.getLogger("acemq_amqp")
 
 #: How often one that has nothing to do looks whether it is to stop; in seconds.
 GLANCE = 0.2
-_PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0)
+#: Seconds between tries, the longer the more have failed.
+PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0)
 #: What trying again cannot help.
 _FINAL = (LogReplaced, RetentionPassed, NotFound)
 
@@ -27,7 +28,6 @@ class Running:
     """Tasks that end together.
 
     :ivar failure: what ended it before its time
-    :ivar trouble: what is being tried again; ``""`` where all is well
     """
 
     def __init__(self, work: Work) -> None:
@@ -35,7 +35,7 @@ class Running:
         self._stopping = work.event()
         self._tasks: list[Task] = []
         self.failure: BaseException | None = None
-        self.trouble = ""
+        self._troubles: dict[str, str] = {}
 
     def _spawn(self, coroutine: Coroutine[Any, Any, None], name: str) -> None:
         self._tasks.append(self._work.spawn(coroutine, name))
@@ -52,6 +52,21 @@ class Running:
         if self.over:
             return "stopped"
         return "retrying" if self.trouble else "running"
+
+    @property
+    def trouble(self) -> str:
+        """What ended it, or what is being tried again; ``""`` where all is well."""
+        if self.failure is not None:
+            return str(self.failure)
+        return next(iter(list(self._troubles.values())), "")
+
+    def ill(self, what: str, failure: Exception) -> None:
+        """Notes a trouble that is being tried again."""
+        self._troubles[what] = str(failure) or type(failure).__name__
+
+    def well(self, what: str) -> None:
+        """Notes that what was in trouble goes on."""
+        self._troubles.pop(what, None)
 
     @property
     def over(self) -> bool:
@@ -80,12 +95,12 @@ class Running:
 
     def _fail(self, failure: BaseException) -> None:
         self.failure = self.failure or failure
-        self.trouble = str(failure)
         self._stopping.set()
 
     async def _lasting(self, what: str, attempt: Callable[[], Awaitable[float]]) -> None:
         """Does something again and again until stopped, whatever becomes of broker and store.
 
+        :param what: under which name trouble with it is told; see :meth:`well`
         :param attempt: returns the seconds until it is to be called again
         """
         failures = 0
@@ -101,9 +116,9 @@ class Running:
             except (BrokerError, StoreError) as failure:
                 if isinstance(failure, _FINAL):
                     return self._fail(failure)
-                self.trouble = str(failure)
+                self.ill(what, failure)
                 log.warning("acemq: reading %s goes on after a pause: %s", what, failure)
-                pause = _PAUSES[min(failures, len(_PAUSES) - 1)]
+                pause = PAUSES[min(failures, len(PAUSES) - 1)]
                 failures += 1
             except Exception as failure:
                 return self._fail(failure)

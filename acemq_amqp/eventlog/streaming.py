@@ -13,8 +13,10 @@ from acemq_amqp.eventlog.choices import checked, positive
 from acemq_amqp.eventlog.client import LogClient
 from acemq_amqp.eventlog.job import Job
 from acemq_amqp.eventlog.moving import Lag
-from acemq_amqp.eventlog.querying import Pace, Querying
+from acemq_amqp.eventlog.query_run import Limits, QueryRun
+from acemq_amqp.eventlog.querying import Querying
 from acemq_amqp.eventlog.selection import QUERY_GROUPS
+from acemq_amqp.eventlog.tally import Tally
 from acemq_amqp.eventlog.windows.values import Counts
 
 log = logging.getLogger("acemq_amqp")
@@ -34,16 +36,16 @@ class StreamStatus:
 
     :ivar state: ``running``; ``retrying`` while broker or store are away; ``stopped``; ``failed``
     :ivar error: what is wrong, where something is
-    :ivar lag: messages that it has not committed
-    :ivar open_windows: windows that are open in the store
+    :ivar lag: messages that it has not committed; None where that could not be asked
+    :ivar open_windows: windows that are open in the store; None where that could not be asked
     :ivar events: messages worked on here since it was started, as ``results`` and ``dead_letters``
     :ivar late: what became of late events
     """
 
     state: State
     error: str
-    lag: Lag
-    open_windows: int
+    lag: Lag | None
+    open_windows: int | None
     events: int
     results: int
     dead_letters: int
@@ -59,7 +61,7 @@ class Orders:
     """
 
     query_id: str
-    pace: Pace
+    limits: Limits
     version: str
     reset: str | None
 
@@ -84,12 +86,12 @@ def orders_of(url: object, options: dict[str, Any]) -> Orders:
         raise ConfigurationError(f"acemq: reset of run() is {reset!r}: give 'all' or 'state'")
     if "max_partitions" in given:  # all lanes of a batch are worked on together
         positive(given["max_partitions"], "max_partitions of run()")
-    pace = Pace(
+    limits = Limits(
         positive(given.get("batch_size", 500), "batch_size of run()"),
         max(0.01, seconds(given.get("max_wait_millis", 200), "max_wait_millis of run()") / 1000),
         positive(given.get("error_limit", 100), "error_limit of run()"),
     )
-    return Orders(query_id, pace, str(given.get("version", "")), reset)
+    return Orders(query_id, limits, str(given.get("version", "")), reset)
 
 
 async def run(client: LogClient, job: Job, orders: Orders) -> Querying:
@@ -97,9 +99,12 @@ async def run(client: LogClient, job: Job, orders: Orders) -> Querying:
 
     :raises ConfigurationError: it is known with another shape, and no reset was asked for
     """
-    source = job.source
+    work = (await client.connection()).work
+    each = None if job.each is None else work.bind(job.each)
     query = await client.store.register(orders.query_id, job.shape, orders.reset)
-    group = f"{QUERY_GROUPS}{orders.query_id}"
+    if orders.reset == "state":
+        log.warning("acemq: query %r was reset: windows that were open are lost", query.id)
+    source, group = job.source, f"{QUERY_GROUPS}{query.id}"
     reading = await client.reading(source.name, group, source.mode, source.settings)
     for sink in (job.sink, job.late):
         if sink is not None:
@@ -108,7 +113,8 @@ async def run(client: LogClient, job: Job, orders: Orders) -> Querying:
         await client.store.delete_group(group, reading.log.streams)
     await reading.placed_everywhere()
     relay = await client.relay()
-    querying = Querying(reading, job, query, orders.pace, relay.wake)
+    tally = Tally(work.lock())
+    querying = Querying(QueryRun(reading, job, query, orders.limits, each, relay.wake, tally))
     querying.start()
     client.runs(querying)
     return querying
@@ -118,49 +124,58 @@ async def stop(client: LogClient, querying: Querying) -> None:
     """Ends the cycle in hand, gives leases back, and sends what waits in the outbox."""
     querying.stop()
     await querying.left()
-    relay = await client.relay()
-    with suppress(BrokerError, StoreError):  # it waits there, for any relay
-        while await relay.sweep():
-            pass
+    await client.send_out()
 
 
 async def drain(client: LogClient, querying: Querying, timeout: Duration) -> None:
     """Waits until everything is committed that was pushed before the call.
 
     :raises BrokerTimeout: it took longer
-    :raises AceMQError: what ended the query
+    :raises AceMQError: what ended the query, or that it was stopped
     """
-    reading = querying.reading
+    reading = querying.run.reading
     deadline = reading.now() + seconds(timeout, "timeout of drain()")
     ends = [(stream, (await reading.log.ends(stream)).tail) for stream in reading.log.streams]
     for stream, tail in ends:
         while not await _past(querying, stream, tail):
-            if querying.failure is not None:
-                raise querying.failure
+            _refuse_ended(querying)
             if reading.now() >= deadline:
                 raise BrokerTimeout(
-                    f"acemq: query {querying.query.id!r} has not come to offset {tail} of stream "
-                    f"{stream!r} in time: see its status()"
+                    f"acemq: query {querying.run.query.id!r} has not come to offset {tail} of "
+                    f"stream {stream!r} in time: see its status()"
                 )
             await reading.work.clock.sleep(_LOOK)
 
 
 async def _past(querying: Querying, stream: str, tail: int) -> bool:
-    position = await querying.reading.store.position(querying.reading.group, stream)
+    reading = querying.run.reading
+    position = await reading.store.position(reading.group, stream)
     return position is not None and position.next > tail
 
 
+def _refuse_ended(querying: Querying) -> None:
+    if querying.failure is not None:
+        raise querying.failure
+    if querying.over:
+        raise ConfigurationError(
+            f"acemq: query {querying.run.query.id!r} was stopped, and drains nothing; run it again"
+        )
+
+
 async def status(client: LogClient, querying: Querying) -> StreamStatus:
-    """How a query is doing."""
-    place = await client.place(querying.reading.log.name)
-    tally = querying.tally
+    """How a query is doing, as far as broker and store can be asked."""
+    run, lag, windows = querying.run, None, None
+    with suppress(BrokerError, StoreError):
+        windows = await client.store.open_windows(run.query)
+        if querying.state != "retrying":  # the broker is waited for, where it is away
+            lag = await (await client.place(run.reading.log.name)).lag(run.reading.group)
     return StreamStatus(
         querying.state,
         querying.trouble,
-        await place.lag(querying.reading.group),
-        await client.store.open_windows(querying.query),
-        tally.events,
-        tally.results,
-        tally.dead_letters,
-        tally.late,
+        lag,
+        windows,
+        run.tally.events,
+        run.tally.results,
+        run.tally.dead_letters,
+        run.tally.late,
     )

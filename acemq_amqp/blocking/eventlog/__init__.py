@@ -3,10 +3,15 @@
 from acemq_amqp.blocking.eventlog.event_log import Admin, EventLog
 from acemq_amqp.blocking.eventlog.queue import LogQueue, Reader
 from acemq_amqp.blocking.eventlog.stream import RunningStream, Stream
-from acemq_amqp.eventlog.errors import LeaseLost, LogReplaced, RetentionPassed
+from acemq_amqp.eventlog.errors import (
+    LeaseLost,
+    LogReplaced,
+    QueryFailed,
+    QueryReset,
+    RetentionPassed,
+)
 from acemq_amqp.eventlog.messages import LogMessage
 from acemq_amqp.eventlog.moving import Lag, Moved
-from acemq_amqp.eventlog.querying import TooManyFailures
 from acemq_amqp.eventlog.records import WindowInfo
 from acemq_amqp.eventlog.sinks import Output
 from acemq_amqp.eventlog.store import LogStore
@@ -33,12 +38,13 @@ __all__ = [
     "Moved",
     "Offset",
     "Output",
+    "QueryFailed",
+    "QueryReset",
     "Reader",
     "RetentionPassed",
     "RunningStream",
     "Stream",
     "StreamStatus",
-    "TooManyFailures",
     "WindowInfo",
     "avg_of",
     "count_of",

@@ -8,7 +8,7 @@ from acemq_amqp.eventlog.windows.clocks import Clock
 from acemq_amqp.eventlog.windows.ledger import Ledger, Page
 from acemq_amqp.eventlog.windows.opened import Opened, after, result_of
 from acemq_amqp.eventlog.windows.timing import EventTime
-from acemq_amqp.eventlog.windows.values import Event, WindowPlan
+from acemq_amqp.eventlog.windows.values import TICK, Event, WindowPlan
 
 
 class Placing:
@@ -27,6 +27,8 @@ class Placing:
 
         :raises MessageError: it cannot be counted
         """
+        if event.payload is TICK:
+            return self._clock.see(event.lane, event.time)
         values = self._aggregation.read(event.payload)
         time = self._clock.placed(event.time)
         if time != event.time and self._assign(time) != self._assign(event.time):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from acemq_amqp.errors import ConfigurationError, MessageError
 from acemq_amqp.eventlog.store import Query, WindowKey, WindowRow
@@ -27,12 +27,20 @@ class Kind(Protocol):
         """The kind and its numbers, as JSON has them."""
 
 
+class Tick:
+    """The payload of a message that adds nothing, and yet tells how late it is."""
+
+
+TICK: Final = Tick()
+
+
 class Event(NamedTuple):
     """What one message, or a piece of it, adds to the windows of a key.
 
     Pieces of one message stand next to each other under its offset: they count all, or none.
 
     :ivar time: seconds since the epoch: when it was published, or its event time
+    :ivar payload: what is counted; ``TICK`` moves the time on and counts nowhere
     """
 
     lane: str
