@@ -15,7 +15,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 Number: TypeAlias = int | float | Decimal
 
 #: Far enough from what a float holds that no sum of numbers within can leave it.
-_LIMIT: Final = 10**300
+_LIMIT: Final = 1e300
+_LEAST: Final = -_LIMIT
 #: Decimals within the limit and of at most so many places add up without rounding.
 _PLACES: Final = 300
 _EXACT: Final = Context(prec=1000, traps=[Inexact])
@@ -86,19 +87,19 @@ def number(value: Any) -> Number:
     kind = type(value)
     if kind is int or kind is float:
         # False for NaN and the infinities too.
-        if -_LIMIT < value < _LIMIT:
+        if _LEAST < value < _LIMIT:
             return value  # type: ignore[no-any-return]
     elif kind is not bool:
         if isinstance(value, Decimal):
             return _decimal(value)
         for plain in (int, float):
-            if isinstance(value, plain) and kind is not plain:
+            if isinstance(value, plain):
                 return number(plain(value))
     raise Unfit(_fault(value))
 
 
 def _decimal(value: Decimal) -> Decimal:
-    if not value.is_finite() or not -_LIMIT < value < _LIMIT:
+    if not value.is_finite() or not _LEAST < value < _LIMIT:
         raise Unfit(_fault(value))
     if int(value.as_tuple().exponent) < -_PLACES:
         raise Unfit(f"a Decimal of more than {_PLACES} places")
@@ -106,9 +107,12 @@ def _decimal(value: Decimal) -> Decimal:
 
 
 def _fault(value: Any) -> str:
-    if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
-        return f"{value:.3g}, which is not between -1e300 and 1e300"
-    return f"of the type {type(value).__name__}, which is no number"
+    kind = type(value).__name__
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        return f"of the type {kind}, which is no number"
+    if isinstance(value, int):
+        return f"of {value.bit_length()} bits, which is not between -1e300 and 1e300"
+    return f"{value:.3g}, which is not between -1e300 and 1e300"
 
 
 def before(one: Number, other: Number) -> bool:

@@ -94,6 +94,44 @@ def test_an_included_event_gives_a_new_revision_until_the_window_expires() -> No
     assert [row.start for row in cycles.rows.values()] == [2, 6]
 
 
+def test_a_message_that_cannot_be_counted_corrects_and_tells_nothing() -> None:
+    cycles = Cycles(Tumbling(2), replace(BY_EVENT, late="include", allowed_lateness=4))
+
+    cycles.fold(event(1, 5), event(3, 1), event(1.5, 7, at=9), event(3, "?", at=9))
+
+    assert [each.offset for each in cycles.failed] == [9]
+    assert [(each.revision, each.data["sum"]) for each in cycles.results] == [(0, 5)]
+    assert not cycles.counts
+
+
+def test_what_was_folded_counts_where_its_window_is_ripe_in_the_same_cycle() -> None:
+    cycles = Cycles(Tumbling(2))
+    cycles.fold(event(1, 5))
+
+    cycles.fold(event(1.5, 7), event(3, 1))
+
+    assert [each.data["sum"] for each in cycles.results] == [12]
+
+
+def test_a_session_that_became_part_of_another_is_not_told_where_it_is_ripe() -> None:
+    cycles = Cycles(Session(2), replace(BY_EVENT, out_of_order=2))
+    cycles.fold(event(2, 2))
+
+    cycles.fold(event(1, 1), event(20, 4))
+
+    assert [(each.start, each.data["sum"]) for each in cycles.results] == [(1, 3)]
+
+
+def test_a_session_that_has_closed_is_not_prolonged_in_the_cycle_that_closes_it() -> None:
+    cycles = Cycles(Session(2), BY_EVENT)
+
+    cycles.fold(event(0, 1), event(3, 2), event(1.5, 4))
+    cycles.finish()
+
+    ends = [(each.start, each.end, each.data["sum"]) for each in cycles.results]
+    assert ends == [(0, 2, 1), (1.5, 5, 6)]
+
+
 def test_a_late_event_that_joins_sessions_stands_for_their_results() -> None:
     timing = replace(BY_EVENT, late="include", allowed_lateness=100)
     cycles = Cycles(Session(2), timing)
@@ -155,17 +193,16 @@ def test_only_what_moved_is_asked_for() -> None:
 
 
 def test_a_lane_is_forgotten_once_the_floor_stands_for_it() -> None:
-    timing = replace(BY_EVENT, idle_lane_ttl=10.0)
+    timing = replace(BY_EVENT, out_of_order=10.0, idle_lane_ttl=10.0)
     cycles = Cycles(Tumbling(2), timing)
-    cycles.fold(event(1, lane="old"), event(2, lane="old"), event(100, lane="new"))
-    progress = Progress.of(cycles.watermarks)
+    cycles.fold(event(1, lane="old"), event(14, lane="old"), event(100, lane="new"))
 
-    assert forgettable(progress, timing) == 90
-    assert forgettable(progress, ProcessingTime()) == -math.inf
-
+    assert forgettable(Progress.of(cycles.watermarks), timing) == 80
+    assert forgettable(Progress.of(cycles.watermarks), ProcessingTime()) == -math.inf
     del cycles.watermarks["old"]
-    cycles.fold(event(3, lane="old"), event(95, lane="old"))
-    assert cycles.counts == {"dropped": 1}
+    cycles.fold(event(3, lane="old"), event(85, lane="old"), event(77, lane="old"))
+
+    assert cycles.counts == {"dropped": 2}
 
 
 @pytest.mark.parametrize(
