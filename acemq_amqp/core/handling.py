@@ -12,7 +12,6 @@ from acemq_amqp.core.ports import Arrival, Call, WaitingCodec
 from acemq_amqp.errors import AceMQError, DecodeError, FatalError, StoreError
 from acemq_amqp.message import Message
 
-
 _STREAM_S_OWN = "x-stream-offset"
 
 
