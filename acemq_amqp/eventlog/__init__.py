@@ -6,6 +6,7 @@ moved. Positions are kept in a database of the user's own.
 """
 
 from acemq_amqp.eventlog.errors import (
+    GivenUp,
     LeaseLost,
     LogReplaced,
     QueryFailed,
@@ -14,7 +15,7 @@ from acemq_amqp.eventlog.errors import (
 )
 from acemq_amqp.eventlog.event_log import Admin, EventLog
 from acemq_amqp.eventlog.messages import LogMessage
-from acemq_amqp.eventlog.moving import Lag, Moved
+from acemq_amqp.eventlog.moving import GroupStatus, Lag, Moved
 from acemq_amqp.eventlog.queue import LogQueue, Reader
 from acemq_amqp.eventlog.records import WindowInfo
 from acemq_amqp.eventlog.sinks import Output
@@ -34,6 +35,8 @@ from acemq_amqp.offsets import Offset
 __all__ = [
     "Admin",
     "EventLog",
+    "GivenUp",
+    "GroupStatus",
     "Lag",
     "LeaseLost",
     "LogMessage",

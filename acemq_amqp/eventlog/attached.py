@@ -22,6 +22,34 @@ from acemq_amqp.offsets import Offset
 
 log = logging.getLogger("acemq_amqp")
 
+#: Each segment of a stream begins with a note of the broker's own that takes one offset. A segment
+#: that is gone had a message as well, so more offsets than that are missing where messages are.
+_BROKERS_OWN = 1
+
+
+class Gaps:
+    """What is done where retention removed what a group had not read.
+
+    :ivar missed: offsets that were passed over so far
+    """
+
+    def __init__(self, on_gap: OnGap) -> None:
+        self._on_gap = on_gap
+        self.missed = 0
+
+    def between(self, group: str, stream: str, first: int, until: int) -> None:
+        """Notes that offsets from ``first`` on are not there, and ``until`` is.
+
+        :raises RetentionPassed: they are not to be passed over
+        """
+        if until - first <= _BROKERS_OWN:
+            return
+        failure = passed(group, stream, first, until)
+        if self._on_gap == "raise":
+            raise failure
+        log.warning("%s; they are skipped", failure)
+        self.missed += until - first
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -29,7 +57,7 @@ class Source:
 
     connection: Connection
     log: Log
-    on_gap: OnGap
+    gaps: Gaps
 
 
 class Attached:
@@ -38,17 +66,17 @@ class Attached:
     :ivar upto: the offset after the last message that was taken
     :ivar last: the id of that message; ``""`` where it is not known
     :ivar tail: offset of the last message there was when it was attached
-    :ivar missed: messages that retention removed before they were read
     """
 
-    def __init__(self, source: Source, reader: StreamReader, upto: int, last: str) -> None:
-        self._source = source
+    def __init__(
+        self, gaps: Gaps, group: str, reader: StreamReader, upto: int, last: str, tail: int
+    ) -> None:
+        self._gaps = gaps
+        self._group = group
         self._reader = reader
         self.upto = upto
         self.last = last
-        self.tail = -1
-        self.missed = 0
-        self.group = ""
+        self.tail = tail
 
     async def take(self, most: int, deadline: Deadline) -> list[LogRecord]:
         """What comes next, oldest first; empty at the deadline.
@@ -62,10 +90,16 @@ class Attached:
             records = [record for record in records if record.offset >= self.upto]
         if not records:
             return records
-        if records[0].offset > self.upto:
-            self.missed += missed(self._source, self.group, stream, self.upto, records[0].offset)
+        if records[-1].offset + 1 - self.upto != len(records):
+            self._look_for_gaps(records)
         self.upto, self.last = records[-1].offset + 1, records[-1].id
         return records
+
+    def _look_for_gaps(self, records: list[LogRecord]) -> None:
+        upto = self.upto
+        for record in records:
+            self._gaps.between(self._group, record.stream, upto, record.offset)
+            upto = record.offset + 1
 
     @property
     def caught_up(self) -> bool:
@@ -77,9 +111,12 @@ class Attached:
         await self._reader.close()
 
 
-async def attached(source: Source, position: Position, *, prefetch: int) -> Attached:
+async def attached(
+    source: Source, position: Position, *, prefetch: int, lane: str | None = None
+) -> Attached:
     """Attaches where a group's oldest due message can be.
 
+    :param lane: only this lane is wanted; others may come too
     :raises LogReplaced: the stream is another one
     :raises RetentionPassed: messages are gone that were not read
     :raises NotFound: there is no such stream
@@ -87,16 +124,22 @@ async def attached(source: Source, position: Position, *, prefetch: int) -> Atta
     group, stream = position.fence.group, position.fence.stream
     ends = await source.log.ends(stream)
     await _check(source, position, ends)
-    lowest = min((position.next, *(row.next for row in position.lanes)))
-    gone = 0
+    lowest = standing_of(position, lane)
+    if lane is None:
+        lowest = min((lowest, *(row.next for row in position.lanes)))
     if lowest < ends.oldest:
-        gone = missed(source, group, stream, lowest, ends.oldest)
+        source.gaps.between(group, stream, lowest, ends.oldest)
     upto = max(lowest, ends.oldest)
     reader = await source.connection.read(stream, Offset(upto), prefetch=prefetch)
     last = position.anchor if upto == position.next else ""
-    made = Attached(source, reader, upto, last)
-    made.tail, made.missed, made.group = ends.tail, gone, group
-    return made
+    return Attached(source.gaps, group, reader, upto, last, ends.tail)
+
+
+def standing_of(position: Position, lane: str | None) -> int:
+    """Where a group, or a lane of it, stands."""
+    if lane is None:
+        return position.next
+    return next((row.next for row in position.lanes if row.lane == lane), position.next)
 
 
 async def _check(source: Source, position: Position, ends: StreamEnds) -> None:
@@ -109,15 +152,3 @@ async def _check(source: Source, position: Position, ends: StreamEnds) -> None:
         found = ends.tail_id if at_tail else await source.log.id_at(fence.stream, before)
         if found and found != position.anchor:
             raise replaced(fence.group, fence.stream, position.next)
-
-
-def missed(source: Source, group: str, stream: str, first: int, until: int) -> int:
-    """How many messages are gone, where that is to be passed over.
-
-    :raises RetentionPassed: where it is not
-    """
-    failure = passed(group, stream, first, until)
-    if source.on_gap == "raise":
-        raise failure
-    log.warning("%s; they are skipped", failure)
-    return until - first

@@ -13,7 +13,7 @@ from acemq_amqp.core.connection import Connection
 from acemq_amqp.core.observer import Observing
 from acemq_amqp.core.publisher import Publisher
 from acemq_amqp.errors import BrokerError, ConfigurationError, StoreError
-from acemq_amqp.eventlog.attached import Source
+from acemq_amqp.eventlog.attached import Gaps, Source
 from acemq_amqp.eventlog.decoding import Decoding
 from acemq_amqp.eventlog.log import Log
 from acemq_amqp.eventlog.modes import Mode
@@ -105,8 +105,11 @@ class LogClient:
         log = await self.log(name, settings)
         if settings.dead_letters:
             await self._dead_letters(connection, name)
-        source = Source(connection, log, settings.on_gap)
-        return Reading(source, self.store, group, mode, settings, Decoding(connection))
+        source = Source(connection, log, Gaps(settings.on_gap))
+        store = self.store
+        if settings.lease_time is not None:
+            store = store.leasing(settings.lease_time)
+        return Reading(source, store, group, mode, settings, Decoding(connection))
 
     async def popping(self, selection: Selection) -> Popping:
         """The pops of a group in this process."""

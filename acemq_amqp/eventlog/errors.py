@@ -50,7 +50,7 @@ class QueryReset(AceMQError):
     """A query was reset, or its log deleted, while it ran here: what ran here has ended."""
 
 
-def given_up(group: str, record: str, reason: str) -> GivenUp:
+def not_given_up(group: str, record: str, reason: str) -> GivenUp:
     """The error of a message that is not to become a dead letter."""
     return GivenUp(
         f"acemq: group {group!r} cannot get past {record}, and its log keeps no dead letters: "

@@ -12,7 +12,7 @@ from acemq_amqp.durations import Duration, seconds
 from acemq_amqp.eventlog import verbs
 from acemq_amqp.eventlog.client import LogClient
 from acemq_amqp.eventlog.messages import LogMessage
-from acemq_amqp.eventlog.moving import Moved
+from acemq_amqp.eventlog.moving import GroupStatus, Moved
 from acemq_amqp.eventlog.queue import LogQueue
 
 
@@ -21,6 +21,13 @@ class Admin:
 
     def __init__(self, client: LogClient) -> None:
         self._client = client
+
+    async def consumer_groups(self, queue: str) -> list[GroupStatus]:
+        """The groups of a log: where each stands, who reads, and how far behind it is.
+
+        :raises NotFound: there is no such log
+        """
+        return await verbs.groups(self._client, queue)
 
     async def seek_consumer_group(
         self, group: str, queue: str, options: Mapping[str, Any]

@@ -6,6 +6,7 @@ that passes the message: it is neither lost nor handled again.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +17,8 @@ from acemq_amqp.errors import DecodeError, FatalError
 from acemq_amqp.eventlog.records import LogRecord
 from acemq_amqp.naming import dead_letter_queue
 from acemq_amqp.patterns.outbox import OutboxRecord
+
+log = logging.getLogger("acemq_amqp")
 
 _FOR_GOOD: Final = (AckKind.REJECT, AckKind.PARK, AckKind.FATAL, AckKind.UNDECODABLE)
 
@@ -70,8 +73,18 @@ def killed_readers(attempt: int, limit: int) -> Dead | None:
     return Dead(f"its reader ended {attempt - 1} times while it was handled")
 
 
-def dead_letter(log: str, group: str, record: LogRecord, reason: str, attempt: int) -> OutboxRecord:
-    """The same message for the log's dead-letter queue, with its reason."""
+def reason_of(failure: Exception) -> str:
+    """Why a message that could not be read is given up."""
+    return _ack_of(failure).reason or described(failure)
+
+
+def given_up(record: LogRecord, reason: str) -> None:
+    """Tells that a message becomes a dead letter."""
+    log.warning("acemq: %s@%d is a dead letter: %s", record.stream, record.offset, reason)
+
+
+def dead_letter(of: str, group: str, record: LogRecord, reason: str, attempt: int) -> OutboxRecord:
+    """The same message for the dead-letter queue of a log, with its reason."""
     arrival = record.arrival
     put = {
         headers.ERROR: reason,
@@ -85,7 +98,7 @@ def dead_letter(log: str, group: str, record: LogRecord, reason: str, attempt: i
     return OutboxRecord(
         fresh_id(),  # groups may give up the same message: each has its record
         "",
-        dead_letter_queue(log),
+        dead_letter_queue(of),
         arrival.body,
         properties.content_type or "",
         properties.headers.edited(drop, put).raw,

@@ -22,6 +22,8 @@ log = logging.getLogger("acemq_amqp")
 
 #: Messages that the broker sends ahead.
 PREFETCH = 1000
+#: A reader with nothing to do looks so often whether its group was sought; in seconds.
+_LOOK = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,7 @@ class Held:
     written_at: float
     _rows: dict[str, int] = field(default_factory=dict)
     begun: int = 0
+    _looked_at: float = 0.0
     #: offset of the last due message that was taken, and how far all was taken then
     _taken: tuple[int, Done] = (-1, Done(0, ""))
 
@@ -134,6 +137,20 @@ class Held:
             raise lost(self.fence)
         self.written_at = now
 
+    async def look(self) -> None:
+        """Looks now and then whether the hold was passed, while nothing is written.
+
+        :raises LeaseLost: it was
+        """
+        now = self.reading.now()
+        if now - max(self.written_at, self._looked_at) < _LOOK:
+            return
+        self._looked_at = now
+        fence = self.fence
+        position = await self.reading.store.position(fence.group, fence.stream)
+        if position is None or position.fence != fence:
+            raise lost(fence)
+
     async def leave(self) -> None:
         """Gives the hold back, and ends the attachment."""
         await self.stands.close()
@@ -163,7 +180,8 @@ async def held(reading: Reading, stream: str, *, placed: bool = False) -> Held |
         raise
     done = Done(stands.upto, stands.last)
     rows = {row.lane: row.next for row in position.lanes}
-    return Held(reading, position.fence, stands, position, done, done, at, rows)
+    begins = Done(min((position.next, *rows.values())), "")  # before what retention took
+    return Held(reading, position.fence, stands, position, done, begins, at, rows)
 
 
 def lost(fence: Fence) -> LeaseLost:

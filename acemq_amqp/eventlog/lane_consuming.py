@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 from acemq_amqp.core.ports import Call
 from acemq_amqp.errors import StoreError
-from acemq_amqp.eventlog.consuming import Plan
-from acemq_amqp.eventlog.errors import LeaseLost
-from acemq_amqp.eventlog.failing import Again, Dead, verdict_of
+from acemq_amqp.eventlog.errors import LeaseLost, not_given_up
+from acemq_amqp.eventlog.failing import Again, Dead, Verdict, verdict_of
+from acemq_amqp.eventlog.handling import Plan
 from acemq_amqp.eventlog.messages import LogMessage
 from acemq_amqp.eventlog.popping import Popping, Wanted
 from acemq_amqp.eventlog.reading import Reading
@@ -36,15 +36,20 @@ class LaneConsuming(Running):
         self._at: LogMessage | None = None
         self._quiet_since: float | None = None
 
+    @property
+    def reading(self) -> Reading:
+        """The group, and how it reads."""
+        return self._reading
+
     def start(self) -> None:
         """Begins. The group must have been placed."""
-        name = f"acemq-{self._reading.group}-{self._reading.log.name}"
+        name = f"acemq-{self._reading.group}-{self._reading.log.stream_of(self._lane)}"
         self._spawn(self._read(), name)
         self._spawn(self._renewing(), f"{name}-lease")
 
     async def _read(self) -> None:
         try:
-            await self._lasting(f"partition {self._lane!r}", self._round)
+            await self._lasting(self._lane, self._round)
         finally:
             await self._popping.close()
 
@@ -54,6 +59,7 @@ class LaneConsuming(Running):
             most = min(most, self._plan.limit - self._handled)
         wanted = Wanted(most, 1, self._lane)
         messages = await self._popping.pop(wanted, self._reading.now() + GLANCE)
+        self.well(self._lane)
         if not messages:
             self._quiet()
             return 0.0
@@ -67,6 +73,9 @@ class LaneConsuming(Running):
         return pause
 
     def _quiet(self) -> None:
+        if self._popping.kept_out:  # there is something, and another has it
+            self._quiet_since = None
+            return
         now = self._reading.now()
         self._quiet_since = self._quiet_since or now
         if self._plan.idle is not None and now - self._quiet_since >= self._plan.idle:
@@ -130,13 +139,15 @@ class LaneConsuming(Running):
 
     async def _failed(self, message: LogMessage, verdict: Again | Dead) -> float:
         if isinstance(verdict, Dead):
-            log.error("acemq: %r is a dead letter: %s", message, verdict.reason)
+            if not self._reading.settings.dead_letters:
+                await self._popping.put_back(message)
+                raise not_given_up(message.group, repr(message), verdict.reason)
             await self._popping.give_up(message, verdict.reason)
             self._handled += 1
             return 0.0
         await self._popping.put_back(message)
         return verdict.delay
 
-    def _verdict(self, answer: object, attempt: int) -> object:
+    def _verdict(self, answer: object, attempt: int) -> Verdict:
         settings = self._reading.settings
         return verdict_of(answer, attempt, limit=settings.retry_limit, delay=settings.retry_delay)

@@ -6,6 +6,7 @@ import itertools
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -65,6 +66,7 @@ class InMemoryLogStore:
         self._clock = clock
         self._guard = threading.RLock()
         self._epochs = itertools.count(1)
+        # what is shared with views of another lease is changed in its place
         self._places: dict[tuple[str, str], Place] = {}
         self._queries: dict[str, _Known] = {}
         self._seen: dict[tuple[str, str], _Seen] = {}
@@ -77,6 +79,12 @@ class InMemoryLogStore:
     def lease(self) -> float:
         """Seconds that a hold, or a lane's lease, lasts without being renewed."""
         return self._lease
+
+    def leasing(self, seconds: float) -> InMemoryLogStore:
+        """The same store, whose holds and leases last so long."""
+        view = copy(self)
+        view._lease = seconds
+        return view
 
     @property
     def outbox(self) -> InMemoryOutboxStore:
@@ -223,7 +231,8 @@ class InMemoryLogStore:
         with self._guard:
             gone = set(streams)
             self._forget_seen(gone)
-            self._places = {of: at for of, at in self._places.items() if of[1] not in gone}
+            for of in [of for of in self._places if of[1] in gone]:
+                del self._places[of]
             for known in self._queries.values():
                 for stream in gone:
                     known.streams.pop(stream, None)
@@ -314,14 +323,13 @@ class InMemoryLogStore:
         self._noted += len(seen)
         if self._noted >= _PURGE_EVERY:
             self._noted = 0
-            self._seen = {of: at for of, at in self._seen.items() if self._remembers(at)}
+            for of in [of for of, at in self._seen.items() if not self._remembers(at)]:
+                del self._seen[of]
 
     def _remembers(self, seen: _Seen | None) -> bool:
         return seen is not None and seen.at > self._clock() - _REMEMBERED
 
     def _forget_seen(self, streams: set[str], group: str | None = None) -> None:
-        self._seen = {
-            of: each
-            for of, each in self._seen.items()
-            if each.stream not in streams or group not in (None, of[0])
-        }
+        for of, each in list(self._seen.items()):
+            if each.stream in streams and group in (None, of[0]):
+                del self._seen[of]

@@ -24,25 +24,26 @@ class LogMessage(Mapping[str, Any]):
     :ivar queue: the log it is of, and ``stream`` the stream that keeps it, at ``offset``
     :ivar group: who it was read for; acknowledging it needs no other name
     :ivar attempt: 1 the first time it is handled, one more after each failure
+    :ivar record: as it was read
+    :ivar token: under which lease it was popped; ``""`` where its stream is held
     :ivar window: bounds, key and revision, where it is a closed window; else None
     """
 
-    __slots__ = ("_message", "_record", "_token", "attempt", "data", "group", "queue")
+    __slots__ = ("_message", "attempt", "data", "group", "queue", "record", "token")
 
     def __init__(
         self,
         record: LogRecord,
         data: Any,
-        *,
         queue: str,
         group: str,
         attempt: int = 1,
         token: str = "",
     ) -> None:
-        self._record = record
-        self._message = Message.received(data, record.arrival)
-        self._token = token
+        self.record = record
         self.data = data
+        self.token = token
+        self._message: Message | None = None
         self.queue = queue
         self.group = group
         self.attempt = attempt
@@ -50,58 +51,53 @@ class LogMessage(Mapping[str, Any]):
     @property
     def partition(self) -> str:
         """Its lane."""
-        return self._record.lane
+        return self.record.lane
 
     @property
     def id(self) -> str:
         """Its id, the same whenever it is delivered."""
-        return self._record.id
+        return self.record.id
 
     @property
     def offset(self) -> int:
         """Its place in its stream."""
-        return self._record.offset
+        return self.record.offset
 
     @property
     def stream(self) -> str:
         """The stream that keeps it."""
-        return self._record.stream
+        return self.record.stream
 
     @property
     def time(self) -> datetime | None:
         """When it was pushed, by the clock of who pushed it; None where that was not told."""
-        at = self._record.time
+        at = self.record.time
         return datetime.fromtimestamp(at, UTC) if at else None
 
     @property
     def window(self) -> WindowInfo | None:
         """Bounds, key and revision of a closed window; else None."""
-        return self._record.window
+        return self.record.window
 
     @property
     def headers(self) -> Mapping[str, Any]:
         """The application's headers."""
-        return self._message.headers
+        return self._as_message().headers
 
     @property
     def envelope(self) -> Envelope:
         """What the message says of itself."""
-        return self._message.envelope
+        return self._as_message().envelope
 
     @property
     def body(self) -> bytes:
         """The body as it came."""
-        return self._record.arrival.body
+        return self.record.arrival.body
 
-    @property
-    def record(self) -> LogRecord:
-        """As it was read."""
-        return self._record
-
-    @property
-    def token(self) -> str:
-        """Under which lease it was popped; ``""`` where its stream is held."""
-        return self._token
+    def _as_message(self) -> Message:
+        if self._message is None:
+            self._message = Message.received(self.data, self.record.arrival)
+        return self._message
 
     def __getitem__(self, name: str) -> Any:
         if name in _FIELDS:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from acemq_amqp.core.connection import Connection
 from acemq_amqp.core.reading import StreamReader
 from acemq_amqp.errors import BrokerTimeout, ConfigurationError
+from acemq_amqp.eventlog.attached import standing_of
 from acemq_amqp.eventlog.log import Log
 from acemq_amqp.eventlog.modes import Back, Moment, Target
 from acemq_amqp.eventlog.reading import within
@@ -47,6 +48,20 @@ class Lag:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupStatus:
+    """A group of a log.
+
+    :ivar stands: its offset in each stream where it is
+    :ivar readers: streams that a reader of it holds now
+    """
+
+    group: str
+    stands: Mapping[str, int]
+    readers: tuple[str, ...]
+    lag: Lag
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
     """A log and where groups stand in it."""
 
@@ -62,10 +77,28 @@ class Place:
         found = [await self.store.position(group, stream) for stream in self.log.streams]
         known = [position for position in found if position is not None]
         if not known:
-            raise ConfigurationError(
-                f"acemq: log {self.log.name!r} has no group {group!r}: it is made by its first read"
-            )
+            raise self._no_group(group)
         return known
+
+    def _no_group(self, group: str) -> ConfigurationError:
+        return ConfigurationError(
+            f"acemq: log {self.log.name!r} has no group {group!r}: it is made by its first read"
+        )
+
+    async def groups(self) -> list[GroupStatus]:
+        """Every group that stands in the log, by name."""
+        by_group: dict[str, list[Position]] = {}
+        for position in await self.store.positions(self.log.streams):
+            by_group.setdefault(position.fence.group, []).append(position)
+        return [
+            GroupStatus(
+                group,
+                {each.fence.stream: each.next for each in positions},
+                tuple(each.fence.stream for each in positions if each.holder),
+                await self.lag(group),
+            )
+            for group, positions in sorted(by_group.items())
+        ]
 
     # ------------------------------------------------------------ seeking
 
@@ -80,6 +113,8 @@ class Place:
         if lane is not None:
             stream = self.log.stream_of(lane)
             positions = [each for each in positions if each.fence.stream == stream]
+            if not positions:
+                raise self._no_group(group)
         elif isinstance(target, int) and len(self.log.streams) > 1:
             raise ConfigurationError(
                 f"acemq: log {self.log.name!r} has {len(self.log.streams)} streams, each with "
@@ -182,10 +217,3 @@ class Place:
             yield reader
         finally:
             await reader.close()
-
-
-def standing_of(position: Position, lane: str | None) -> int:
-    """Where a group, or a lane of it, stands."""
-    if lane is None:
-        return position.next
-    return next((row.next for row in position.lanes if row.lane == lane), position.next)

@@ -7,26 +7,24 @@ What was given and not acknowledged is given again, its attempt counted.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from acemq_amqp.core.ports import Deadline
 from acemq_amqp.envelope import fresh_id
-from acemq_amqp.errors import BrokerTimeout, MessageError, StoreError
-from acemq_amqp.eventlog.attached import Attached, attached
+from acemq_amqp.errors import MessageError, StoreError
 from acemq_amqp.eventlog.errors import LeaseLost
-from acemq_amqp.eventlog.failing import Dead, dead_letter, killed_readers, verdict_of
+from acemq_amqp.eventlog.failing import dead_letter, given_up, killed_readers, reason_of
 from acemq_amqp.eventlog.messages import LogMessage
 from acemq_amqp.eventlog.reading import Reading
 from acemq_amqp.eventlog.records import LogRecord
-from acemq_amqp.eventlog.shelf import Shelf, busy_lanes, standing
+from acemq_amqp.eventlog.shelf import Shelf, standing
 from acemq_amqp.eventlog.store import Fence, LaneLease, Position
+from acemq_amqp.eventlog.taken import Taken, windows_of
+from acemq_amqp.eventlog.views import Views
 
 #: While a pop waits, it looks so often whether a lane has become free, in seconds.
 _GLANCE = 0.25
-#: What is known to be there comes within so many seconds.
-_PATIENCE = 10.0
-PREFETCH = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,46 +40,30 @@ class Wanted:
     only: str | None = None
 
 
-@dataclass(slots=True)
-class Taken:
-    """Messages of one lane under one lease, until all are acknowledged.
-
-    :ivar next: where the lane stands in the store
-    :ivar left: offsets that are not acknowledged, in order
-    """
-
-    fence: Fence
-    lane: str
-    token: str
-    next: int
-    left: list[int]
-    acked: set[int] = field(default_factory=set)
-
-    def ack(self, offset: int) -> bool:
-        """Notes an acknowledgement; whether the lane moves by it, as all before are too."""
-        self.acked.add(offset)
-        moved = False
-        while self.left and self.left[0] in self.acked:
-            self.next = self.left.pop(0) + 1
-            moved = True
-        return moved
-
-
 class Popping:
-    """A group's pops from one log in this process. One at a time: others wait for their turn."""
+    """A group's pops from one log in this process. Looks are taken one at a time.
+
+    :ivar kept_out: whether the last look at one lane found it in another's hands, with more to do
+    """
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
         self._turn = reading.work.queue()
         self._turn.put(None)
-        self._shelves: dict[str, tuple[int, Attached, Shelf]] = {}
-        self._taken: dict[tuple[str, str], Taken] = {}
+        self._views = Views(reading)
+        self._taken: dict[str, Taken] = {}
+        #: offsets up to which a lane's messages come alone: one of them ended a reader
+        self._alone: dict[str, int] = {}
+        #: what was put back, and which attempt that was: a lane that moves forgets its attempts
+        self._failed: dict[str, tuple[int, int]] = {}
+        self._placed = False
         self._first = 0
+        self.kept_out = False
 
     @property
-    def retry_limit(self) -> int:
-        """How often a message that failed is tried again."""
-        return self._reading.settings.retry_limit
+    def reading(self) -> Reading:
+        """The group, and how it reads."""
+        return self._reading
 
     async def pop(self, wanted: Wanted, deadline: Deadline) -> list[LogMessage]:
         """What is due and in nobody's hands, oldest first in each lane.
@@ -89,25 +71,28 @@ class Popping:
         :param deadline: until when it waits for the first message
         :raises BrokerError: the broker is not there: nothing is known of what is due
         """
-        await self._turn.get()
-        try:
-            while True:
-                found = await self._round(wanted)
-                if found or self._reading.now() >= (deadline or 0.0):
-                    return found
-        finally:
-            self._turn.put(None)
+        clock, until = self._reading.work.clock, deadline or 0.0
+        while True:
+            began = self._reading.now()
+            await self._turn.get()
+            try:
+                found = await self._round(wanted, min(_GLANCE, max(0.0, until - began)))
+            finally:
+                self._turn.put(None)
+            now = self._reading.now()
+            if found or now >= until:
+                return found
+            await clock.sleep(max(0.0, min(until, began + _GLANCE) - now))
 
-    async def _round(self, wanted: Wanted) -> list[LogMessage]:
+    async def _round(self, wanted: Wanted, wait: float) -> list[LogMessage]:
         """One look at each stream, waiting a moment in the last where nothing is there."""
+        if not self._placed:
+            await self._reading.placed_everywhere()
+            self._placed = True
+        self.kept_out = False
         streams = self._streams(wanted)
         for place, stream in enumerate(streams, 1):
-            wait = _GLANCE if place == len(streams) else 0.0
-            try:
-                found = await self._from(stream, wanted, wait)
-            except BaseException:
-                await self._forget(stream)
-                raise
+            found = await self._from(stream, wanted, wait if place == len(streams) else 0.0)
             if found:
                 return found
         return []
@@ -123,230 +108,222 @@ class Popping:
         while True:
             position = await self._reading.placed(stream)
             if position.holder:
+                ends = await self._reading.log.ends(stream)
+                self.kept_out = position.next <= ends.tail
                 return []
-            shelf = await self._shelf(position, wait)
-            busy = busy_lanes(position)
-            offered = shelf.offer(wanted.most, wanted.lanes, busy, wanted.only)
+            shelf = await self._views.look(position, wanted.only, wait)
             await self._advance(position, shelf)
+            most = self._reading.settings.max_open_lanes
+            offered = shelf.offer(wanted.most, wanted.lanes, position, wanted.only, most)
             if not offered:
+                self.kept_out = wanted.only is not None and shelf.has(wanted.only)
                 return []
             messages = await self._lease(position, offered)
             if messages:
                 return messages
             # others were quicker, or what was there is dead or was handled before: look again
 
-    async def _shelf(self, position: Position, wait: float) -> Shelf:
-        """What is in memory of a stream, with what has come since."""
-        fence = position.fence
-        kept = self._shelves.get(fence.stream)
-        if kept is not None and (kept[0] != fence.epoch or _again(kept[2], position)):
-            await self._forget(fence.stream)
-            kept = None
-        if kept is None:
-            stands = await attached(self._reading.source, position, prefetch=PREFETCH)
-            kept = fence.epoch, stands, Shelf(stands.upto, stands.last)
-            self._shelves[fence.stream] = kept
-        _, stands, shelf = kept
-        await self._fill(stands, shelf, position, wait)
-        return shelf
-
-    async def _fill(self, stands: Attached, shelf: Shelf, position: Position, wait: float) -> None:
-        """Reads on: what was there when it was attached is waited for, later messages a moment."""
-        _tidy(shelf, position)
-        limit = self._reading.now() + wait
-        while shelf.room > 0:
-            behind, now = not stands.caught_up, self._reading.now()
-            records = await stands.take(shelf.room, now + _PATIENCE if behind else limit)
-            if not records and behind:
-                raise BrokerTimeout(
-                    f"acemq: the broker gives nothing of stream {position.fence.stream!r}, where "
-                    f"messages up to offset {stands.tail} are: it is overloaded; try again"
-                )
-            if not records:
-                return
-            shelf.put(records)
-            _tidy(shelf, position)
-            limit = now  # what has come as well, and no waiting for more
-
     async def _advance(self, position: Position, shelf: Shelf) -> None:
+        """Moves the group past what is done, and lanes that would stay behind."""
+        store, fence = self._reading.store, position.fence
+        trailing = shelf.trailing(position)
+        if trailing:
+            token = fresh_id()
+            leased = await store.lease_lanes(fence, trailing, token)
+            lanes = [lease.lane for lease in leased]
+            await store.settle_lanes(fence, token, dict.fromkeys(lanes, shelf.upto), lanes)
         next, anchor = shelf.watermark()
-        if next > position.next:
-            await self._reading.store.advance(position.fence, next, anchor)
-
-    async def _forget(self, stream: str) -> None:
-        kept = self._shelves.pop(stream, None)
-        if kept is not None:
-            await kept[1].close()
+        if next > position.next or trailing:
+            await store.advance(fence, next, anchor)
 
     # ------------------------------------------------------------ leasing
 
     async def _lease(
-        self, position: Position, offered: dict[str, list[LogRecord]]
+        self, position: Position, offered: Mapping[str, list[LogRecord]]
     ) -> list[LogMessage]:
         token = fresh_id()
         stands = standing(position, offered)
         leased = await self._reading.store.lease_lanes(position.fence, stands, token)
         messages: list[LogMessage] = []
         for lease in leased:
-            records = offered[lease.lane]
-            messages += await self._given(position.fence, lease, records, token)
+            messages += await self._given(position.fence, lease, offered[lease.lane], token)
         return messages
 
     async def _given(
         self, fence: Fence, lease: LaneLease, records: list[LogRecord], token: str
     ) -> list[LogMessage]:
-        taken = Taken(fence, lease.lane, token, lease.next, [])
-        fresh = await self._unseen(records)
-        dead = killed_readers(lease.attempts, self._reading.settings.retry_limit)
-        if lease.attempts > 1:  # one of them may have ended its reader: they come alone
+        """What is given of a lane that was leased; what cannot be given is passed."""
+        taken = Taken(fence, lease.lane, token, [])
+        fresh = await self._reading.unseen(records)
+        if not fresh:  # windows, all handled before
+            await self._settle(taken, {lease.lane: records[-1].offset + 1}, (lease.lane,))
+            return []
+        if self._comes_alone(lease, records):
             fresh = fresh[:1]
-        if dead is not None and fresh:
+        limit = self._reading.settings.retry_limit
+        dead = killed_readers(lease.attempts, limit)
+        if dead is not None and self._reading.settings.dead_letters:
             await self._bury(taken, fresh[0], dead.reason, lease.attempts - 1)
             return []
+        taken.left = await self._decoded(taken, lease, fresh)
+        if taken.left:
+            self._taken[lease.lane] = taken
+        return list(taken.left)
+
+    def _comes_alone(self, lease: LaneLease, records: Sequence[LogRecord]) -> bool:
+        """Whether one of these may have ended its reader."""
+        if lease.attempts > 1:
+            upto = max(self._alone.get(lease.lane, 0), records[-1].offset)
+            self._alone[lease.lane] = upto
+        elif records[0].offset > self._alone.get(lease.lane, -1):
+            self._alone.pop(lease.lane, None)
+        return lease.lane in self._alone
+
+    async def _decoded(
+        self, taken: Taken, lease: LaneLease, records: Sequence[LogRecord]
+    ) -> list[LogMessage]:
+        """Messages up to the first that cannot be read; that one is given up where it is first."""
         messages: list[LogMessage] = []
-        for record in fresh:
+        for record in records:
             try:
                 payload = await self._reading.decoding.payload(record)
-            except StoreError:
+            except (StoreError, MessageError) as failure:
                 if messages:
-                    break
-                await self._settle(taken, {}, freed=True)
-                raise
-            except MessageError as failure:
-                if not messages:
-                    verdict = verdict_of(failure, lease.attempts, limit=0, delay=0)
-                    reason = verdict.reason if isinstance(verdict, Dead) else str(failure)
-                    await self._bury(taken, record, reason, lease.attempts)
-                    return []
-                break
-            messages.append(self._message(record, payload, lease.attempts, token))
-        if not messages:  # windows, all handled before
-            await self._settle(taken, {taken.lane: records[-1].offset + 1}, freed=True)
-            return []
-        taken.left = [message.offset for message in messages]
-        self._taken[lease.lane, token] = taken
+                    return messages
+                if isinstance(failure, StoreError) or not self._reading.settings.dead_letters:
+                    await self._settle(taken, {}, (taken.lane,))
+                    raise
+                await self._bury(taken, record, reason_of(failure), lease.attempts)
+                return []
+            messages.append(self._message(record, payload, lease.attempts, taken.token))
         return messages
 
-    async def _unseen(self, records: list[LogRecord]) -> list[LogRecord]:
-        ids = [record.window.id for record in records if record.window]
-        if not ids:
-            return records
-        fresh = await self._reading.store.unseen(self._reading.group, ids)
-        return [each for each in records if each.window is None or each.window.id in fresh]
-
     def _message(self, record: LogRecord, payload: object, attempt: int, token: str) -> LogMessage:
+        offset, attempts = self._failed.get(record.lane, (-1, 0))
+        if offset == record.offset:
+            attempt = max(attempt, attempts + 1)
         reading = self._reading
-        return LogMessage(
-            record,
-            payload,
-            queue=reading.log.name,
-            group=reading.group,
-            attempt=attempt,
-            token=token,
-        )
+        return LogMessage(record, payload, reading.log.name, reading.group, attempt, token)
 
-    async def _bury(self, taken: Taken, record: LogRecord, reason: str, attempt: int) -> None:
+    async def _bury(self, taken: Taken, record: LogRecord, reason: str, attempt: int) -> bool:
         reading = self._reading
+        given_up(record, reason)
         letter = dead_letter(reading.log.name, reading.group, record, reason, attempt)
-        await reading.store.settle_lanes(
+        settled = await reading.store.settle_lanes(
             taken.fence,
             taken.token,
             {taken.lane: record.offset + 1},
-            [taken.lane],
+            (taken.lane,),
             records=(letter,),
         )
+        return taken.lane in settled
 
     # ------------------------------------------------------------ acknowledging
+
+    def holds(self, message: LogMessage) -> bool:
+        """Whether a message was given out here, and is not acknowledged."""
+        taken = self._taken.get(message.partition)
+        return taken is not None and taken.waits_for(message)
 
     async def ack(self, messages: Sequence[LogMessage]) -> None:
         """Moves their lanes past them, as far as all before them are acknowledged too.
 
         :raises LeaseLost: another reader has them, or the group was sought; the others are done
         """
-        late: list[LogMessage] = []
-        seen = [message.record.window.id for message in messages if message.record.window]
-        touched: dict[tuple[str, str], Taken] = {}
+        late = [message for message in messages if not self.holds(message)]
+        offsets: dict[str, set[int]] = {}
         for message in messages:
-            key = message.partition, message.token
-            taken = self._taken.get(key)
-            if taken is None:
-                late.append(message)
-            elif taken.ack(message.offset):
-                touched[key] = taken
-        for key, taken in touched.items():
-            if not await self._settle(taken, {taken.lane: taken.next}, not taken.left, seen):
-                late.append(messages[0])
-            if not taken.left:
-                self._taken.pop(key, None)
+            if self.holds(message):
+                offsets.setdefault(message.partition, set()).add(message.offset)
+        by_lease: dict[tuple[Fence, str], list[Taken]] = {}
+        for lane in offsets:
+            taken = self._taken[lane]
+            by_lease.setdefault((taken.fence, taken.token), []).append(taken)
+        for some in by_lease.values():
+            late += await self._past(some, offsets)
         if late:
             raise too_late(late[0])
+
+    async def _past(self, lanes: list[Taken], offsets: Mapping[str, set[int]]) -> list[LogMessage]:
+        """Moves lanes of one lease, all at once; gives messages of those that are another's."""
+        lost: list[LogMessage] = []
+        while lanes:
+            past = {taken.lane: taken.past(offsets[taken.lane]) for taken in lanes}
+            moved = {lane: some[-1].offset + 1 for lane, some in past.items() if some}
+            freed = [taken.lane for taken in lanes if len(past[taken.lane]) == len(taken.left)]
+            seen = windows_of([each for some in past.values() for each in some])
+            kept = await self._settle(lanes[0], moved, freed, seen) if moved else set()
+            if kept == moved.keys():
+                break
+            lost += [self._taken.pop(lane).left[0] for lane in moved if lane not in kept]
+            lanes = [taken for taken in lanes if taken.lane in self._taken]
+        for taken in lanes:
+            taken.ack(offsets[taken.lane], len(past[taken.lane]))
+            if not taken.left:
+                del self._taken[taken.lane]
+        return lost
 
     async def put_back(self, message: LogMessage) -> None:
         """Frees a message's lane where it stands: what is not acknowledged comes again.
 
         :raises LeaseLost: it is another's by now
         """
-        if not await self._settle(self._holding(message), {}, freed=True):
+        taken = self._let_go(message)
+        if not await self._settle(taken, {}, (taken.lane,)):
             raise too_late(message)
+        self._failed[taken.lane] = message.offset, message.attempt
 
     async def give_up(self, message: LogMessage, reason: str) -> None:
         """Makes a message a dead letter, where all before it in its lane are acknowledged.
 
         :raises LeaseLost: it is another's by now
         """
-        taken = self._holding(message)
-        if taken.left[:1] != [message.offset]:  # what is before it comes again, and it after that
-            await self._settle(taken, {}, freed=True)
-            return
-        await self._bury(taken, message.record, reason, message.attempt)
-
-    def _holding(self, message: LogMessage) -> Taken:
-        taken = self._taken.pop((message.partition, message.token), None)
-        if taken is None:
+        taken = self._let_go(message)
+        self._failed.pop(taken.lane, None)
+        if taken.left[0].offset != message.offset:  # what is before it comes again, and it then
+            kept = bool(await self._settle(taken, {}, (taken.lane,)))
+        else:
+            kept = await self._bury(taken, message.record, reason, message.attempt)
+        if not kept:
             raise too_late(message)
-        return taken
+
+    def _let_go(self, message: LogMessage) -> Taken:
+        if not self.holds(message):
+            raise too_late(message)
+        return self._taken.pop(message.partition)
 
     async def _settle(
-        self, taken: Taken, moved: dict[str, int], freed: bool, seen: Sequence[str] = ()
-    ) -> bool:
-        lanes = [taken.lane] if freed else []
-        settled = await self._reading.store.settle_lanes(
-            taken.fence, taken.token, moved, lanes, seen=seen
+        self,
+        taken: Taken,
+        moved: Mapping[str, int],
+        freed: Sequence[str],
+        seen: Sequence[str] = (),
+    ) -> set[str]:
+        return await self._reading.store.settle_lanes(
+            taken.fence, taken.token, moved, freed, seen=seen
         )
-        return taken.lane in settled
 
     async def renew(self, message: LogMessage) -> None:
         """Begins the lease of a message's lane anew.
 
         :raises LeaseLost: it has run out
         """
-        taken = self._taken.get((message.partition, message.token))
-        kept: set[str] = set()
-        if taken is not None:
-            kept = await self._reading.store.renew_lanes(taken.fence, [taken.lane], taken.token)
-        if not kept:
+        taken = self._taken.get(message.partition)
+        if taken is None or taken.token != message.token:
+            return  # it was acknowledged meanwhile
+        store = self._reading.store
+        if not await store.renew_lanes(taken.fence, [taken.lane], taken.token):
             raise too_late(message)
 
     async def close(self) -> None:
         """Gives back what was not acknowledged, and lets go of the streams."""
-        for taken in self._taken.values():
+        for taken in list(self._taken.values()):
             try:
-                await self._settle(taken, {}, freed=True)
+                await self._settle(taken, {}, (taken.lane,))
             except StoreError:
                 break
         self._taken.clear()
-        for stream in list(self._shelves):
-            await self._forget(stream)
-
-
-def _tidy(shelf: Shelf, position: Position) -> None:
-    shelf.stand(position)
-    shelf.make_room(busy_lanes(position))
-
-
-def _again(shelf: Shelf, position: Position) -> bool:
-    """Whether a lane that was dropped from memory is free, and must be read again."""
-    return bool(shelf.dropped() - busy_lanes(position))
+        await self._views.close()
 
 
 def too_late(message: LogMessage) -> LeaseLost:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from acemq_amqp.core.ports import Work
@@ -11,6 +12,7 @@ from acemq_amqp.eventlog.attached import Source
 from acemq_amqp.eventlog.decoding import Decoding
 from acemq_amqp.eventlog.log import Log
 from acemq_amqp.eventlog.modes import Mode, Moment
+from acemq_amqp.eventlog.records import LogRecord
 from acemq_amqp.eventlog.settings import LogSettings
 from acemq_amqp.eventlog.store import LogStore, Position
 
@@ -60,6 +62,19 @@ class Reading:
         """Puts the group into every stream of the log."""
         for stream in self.log.streams:
             await self.placed(stream)
+
+    async def unseen(self, records: Sequence[LogRecord]) -> list[LogRecord]:
+        """Those that are no closed window which this group has handled, or that is twice here."""
+        ids = {record.window.id for record in records if record.window is not None}
+        if not ids:
+            return list(records)
+        fresh = await self.store.unseen(self.group, list(ids))
+        kept: list[LogRecord] = []
+        for record in records:
+            if record.window is None or record.window.id in fresh:
+                kept.append(record)
+                fresh.discard(record.window.id if record.window else "")
+        return kept
 
     async def _start(self, stream: str) -> int:
         if self.mode == "new":

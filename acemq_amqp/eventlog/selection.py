@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 
 from acemq_amqp.errors import ConfigurationError
 from acemq_amqp.eventlog.choices import positive
-from acemq_amqp.eventlog.consuming import Plan
+from acemq_amqp.eventlog.handling import Plan
 from acemq_amqp.eventlog.modes import Mode, mode_of
 from acemq_amqp.eventlog.popping import Wanted
 from acemq_amqp.eventlog.records import checked_lane
@@ -52,14 +52,7 @@ class Selection:
 
     def group(self, name: str) -> Self:
         """The group that reads: a cursor of its own, with the name."""
-        if not isinstance(name, str) or not 1 <= len(name) <= 255:
-            raise ConfigurationError(f"acemq: a group cannot be called {name!r:.80}")
-        if name.startswith(QUERY_GROUPS):
-            raise ConfigurationError(
-                f"acemq: group {name!r} is a window query's own cursor: it is moved by running the "
-                "query with reset='all' or reset='state'"
-            )
-        self.reader = name
+        self.reader = checked_group(name)
         return self
 
     def subscription_mode(self, mode: str | datetime | Offset | int) -> Self:
@@ -147,6 +140,28 @@ class Selection:
                 f"acemq: reading log {self.name!r} wants a group: say .group(name)"
             )
         return self.reader
+
+
+def checked_group(name: object) -> str:
+    """A group's name, as given.
+
+    :raises ConfigurationError: it can be none, or it is a window query's
+    """
+    if not isinstance(name, str) or not 1 <= len(name) <= 255 or not _storable(name):
+        raise ConfigurationError(
+            f"acemq: a group cannot be called {name!r:.80}: give text of 1 to 255 characters, "
+            "without NUL"
+        )
+    if name.startswith(QUERY_GROUPS):
+        raise ConfigurationError(
+            f"acemq: group {name!r} is a window query's own cursor and cannot be sought or read "
+            "with: run the query with reset='all' or reset='state'"
+        )
+    return name
+
+
+def _storable(text: str) -> bool:
+    return "\0" not in text and not any("\ud800" <= each <= "\udfff" for each in text)
 
 
 def payloads_of(message: object) -> list[Any]:

@@ -24,7 +24,8 @@ class LogSettings:
     :ivar retry_limit: how often a message that failed is tried again
     :ivar retry_delay: seconds before it is
     :ivar on_gap: what to do where retention removed what was not read
-    :ivar dead_letters: whether what failed too often goes to ``{log}.dlq``, or stops the reader
+    :ivar dead_letters: whether what failed too often goes to ``{log}.dlq``, or ends its reader
+    :ivar max_open_lanes: lanes of a stream that may be ahead of the others when they are popped
     """
 
     streams: int | None = None
@@ -34,11 +35,13 @@ class LogSettings:
     retry_delay: float = 1.0
     on_gap: OnGap = "raise"
     dead_letters: bool = True
+    max_open_lanes: int = 10_000
 
 
 _KNOWN: Final = (
     *_RETENTION,
     *("streams", "lease_time", "retry_limit", "retry_delay", "on_gap", "dead_letters"),
+    "max_open_lanes",
 )
 
 
@@ -89,4 +92,5 @@ _READ: Final = {
     "retry_delay": seconds,
     "on_gap": _gap,
     "dead_letters": _flag,
+    "max_open_lanes": positive,
 }

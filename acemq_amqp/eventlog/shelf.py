@@ -14,9 +14,12 @@ from typing import Final, NamedTuple
 from acemq_amqp.eventlog.records import LogRecord
 from acemq_amqp.eventlog.store import Position
 
-#: Messages that are kept; a lane may have a quarter of them.
+#: Messages that are kept.
 CAPACITY: Final = 2000
-_SHARE: Final = 4
+#: A lane that is in somebody's hands keeps so many when the room is needed.
+SHARE: Final = CAPACITY // 16
+#: A lane that stands so far behind what was read, with nothing left in between, is moved on.
+TRAILING: Final = 1000
 
 
 class Entry(NamedTuple):
@@ -29,31 +32,40 @@ class Entry(NamedTuple):
 class Shelf:
     """Begins empty, where the position is.
 
+    :param only: the lane that is kept; None keeps all
     :ivar upto: the offset after the last message that was put here
     """
 
-    def __init__(self, upto: int, last: str) -> None:
+    def __init__(self, upto: int, last: str, only: str | None = None) -> None:
         self.upto = upto
         self._last = last
+        self._only = only
         self._lanes: dict[str, deque[Entry]] = {}
         self._size = 0
-        #: first entry that was dropped, of lanes that had too much
+        #: first due entry of each lane that is not kept
         self._dropped: dict[str, Entry] = {}
+        #: first due entry of the lanes that nobody wants here
+        self._others: Entry | None = None
 
     @property
     def room(self) -> int:
         """How many more messages it takes."""
         return CAPACITY - self._size
 
-    def put(self, records: Sequence[LogRecord]) -> None:
-        """Adds what was read, in order."""
+    def put(self, records: Sequence[LogRecord], position: Position) -> None:
+        """Adds what was read, in order, as far as it is due."""
+        rows = {row.lane: row.next for row in position.lanes}
         for record in records:
             entry = Entry(record, self._last)
             self.upto, self._last = record.offset + 1, record.id
-            if record.mark or record.lane in self._dropped:
+            lane = record.lane
+            if record.mark or record.offset < rows.get(lane, position.next):
                 continue
-            self._lanes.setdefault(record.lane, deque()).append(entry)
-            self._size += 1
+            if self._only not in (None, lane):
+                self._others = self._others or entry
+            elif lane not in self._dropped:
+                self._lanes.setdefault(lane, deque()).append(entry)
+                self._size += 1
 
     def stand(self, position: Position) -> None:
         """Takes off what is done, as the store has it."""
@@ -76,7 +88,7 @@ class Shelf:
             if not stuck:
                 return
             fullest = max(stuck, key=lambda lane: len(self._lanes[lane]))
-            if len(self._lanes[fullest]) <= CAPACITY // _SHARE // 4:
+            if len(self._lanes[fullest]) <= SHARE:
                 return
             entries = self._lanes.pop(fullest)
             self._dropped[fullest] = entries[0]
@@ -86,26 +98,55 @@ class Shelf:
         """Lanes that were dropped."""
         return frozenset(self._dropped)
 
+    def has(self, lane: str) -> bool:
+        """Whether something of a lane is due."""
+        return lane in self._lanes or lane in self._dropped
+
     def offer(
-        self, most: int, lanes: int, busy: Collection[str], only: str | None
+        self, most: int, lanes: int, position: Position, only: str | None, open_lanes: int
     ) -> dict[str, list[LogRecord]]:
-        """What may be given out: lanes by their oldest message, each as far as ``most`` reaches."""
+        """What may be given out: lanes by their oldest message, each as far as ``most`` reaches.
+
+        :param lanes: how many at most
+        :param open_lanes: how many lanes may have a row at a time: beyond that only those that
+            have one, and the first of all, which the watermark waits for
+        """
+        rows = {row.lane for row in position.lanes}
+        busy = busy_lanes(position)
         names = (only,) if only is not None else tuple(self._lanes)
         free = [name for name in names if name in self._lanes and name not in busy]
         free.sort(key=lambda name: self._lanes[name][0].record.offset)
         offered: dict[str, list[LogRecord]] = {}
-        for name in free[:lanes]:
-            if most <= 0:
+        for place, name in enumerate(free):
+            if most <= 0 or len(offered) >= lanes:
                 break
+            if place and name not in rows and len(rows | offered.keys()) >= open_lanes:
+                continue
             entries = self._lanes[name]
             offered[name] = [entries[i].record for i in range(min(most, len(entries)))]
             most -= len(offered[name])
         return offered
 
+    def trailing(self, position: Position) -> dict[str, int]:
+        """Free lanes that stand behind what was read and have nothing left there, and where.
+
+        Where a lane was sought back, or is read alone, no watermark passes it.
+        """
+        limit = min(position.next, self.upto)
+        if self._only is not None:
+            limit = max(limit, self.upto - TRAILING)
+        return {
+            row.lane: row.next
+            for row in position.lanes
+            if row.next < limit and not row.token and not self.has(row.lane)
+            if self._only in (None, row.lane)
+        }
+
     def watermark(self) -> tuple[int, str]:
         """How far the group's watermark may go, and the id of the message before it."""
         heads = [entries[0] for entries in self._lanes.values()]
         heads += self._dropped.values()
+        heads += [self._others] if self._others is not None else []
         if not heads:
             return self.upto, self._last
         first = min(heads, key=lambda entry: entry.record.offset)

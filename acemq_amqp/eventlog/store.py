@@ -149,6 +149,9 @@ class LogStore(Protocol):
     def lease(self) -> float:
         """Seconds that a hold, or a lane's lease, lasts without being renewed."""
 
+    def leasing(self, seconds: float) -> LogStore:
+        """The same store, whose holds and leases last so long."""
+
     @property
     def outbox(self) -> OutboxStore:
         """Where ``Step.records`` go: in the same database, for a relay to publish."""

@@ -12,15 +12,15 @@ from acemq_amqp.errors import ConfigurationError, NotFound
 from acemq_amqp.eventlog.choices import checked
 from acemq_amqp.eventlog.client import LogClient
 from acemq_amqp.eventlog.consuming import Consuming
+from acemq_amqp.eventlog.errors import LeaseLost
 from acemq_amqp.eventlog.failing import Dead, verdict_of
 from acemq_amqp.eventlog.lane_consuming import LaneConsuming
 from acemq_amqp.eventlog.messages import LogMessage
 from acemq_amqp.eventlog.modes import target_of
-from acemq_amqp.eventlog.moving import Lag, Moved
+from acemq_amqp.eventlog.moving import GroupStatus, Lag, Moved
 from acemq_amqp.eventlog.popping import Popping, too_late
 from acemq_amqp.eventlog.records import DEFAULT_LANE
-from acemq_amqp.eventlog.running import Running
-from acemq_amqp.eventlog.selection import QUERY_GROUPS, Selection, payloads_of
+from acemq_amqp.eventlog.selection import Selection, checked_group, payloads_of
 from acemq_amqp.eventlog.settings import LogSettings
 
 
@@ -47,19 +47,18 @@ async def pop(client: LogClient, selection: Selection) -> list[LogMessage]:
     return await popping.pop(selection.wanted, deadline)
 
 
-async def start(client: LogClient, selection: Selection, handler: Any) -> Running:
+async def start(client: LogClient, selection: Selection, handler: Any) -> Consuming | LaneConsuming:
     """A reader that runs; its group's cursor is written."""
     group = selection.grouped()
     connection = await client.connection()
     call = connection.work.bind(handler)
     reading = await client.reading(selection.name, group, selection.mode, selection.settings)
     await client.relay()
+    await reading.placed_everywhere()
     reader: Consuming | LaneConsuming
     if selection.lane is None:
-        await reading.placed_everywhere()
         reader = Consuming(reading, call, selection.plan)
     else:
-        await reading.placed(reading.log.stream_of(selection.lane))
         reader = LaneConsuming(reading, call, selection.plan, selection.lane)
     reader.start()
     client.runs(reader)
@@ -86,13 +85,14 @@ async def lag(client: LogClient, selection: Selection) -> Lag:
 async def seek(client: LogClient, name: str, group: str, options: Mapping[str, Any]) -> list[Moved]:
     """Moves a group; what was in flight is abandoned."""
     target, lane, dry_run = target_of(options, time.time())
-    if group.startswith(QUERY_GROUPS):
-        raise ConfigurationError(
-            f"acemq: {group!r} is a window query's own cursor and cannot be sought: run the query "
-            "with reset='all' or reset='state'"
-        )
+    checked_group(group)
     place = await client.place(name)
     return await place.seek(group, target, lane, dry_run=dry_run)
+
+
+async def groups(client: LogClient, name: str) -> list[GroupStatus]:
+    """The groups of a log, and how far behind each is."""
+    return await (await client.place(name)).groups()
 
 
 async def delete(client: LogClient, selection: Selection) -> None:
@@ -124,28 +124,35 @@ async def ack(
     by_group: dict[tuple[str, str], list[LogMessage]] = {}
     for message in given:
         by_group.setdefault((message.queue, message.group), []).append(message)
+    late: list[LeaseLost] = []
     for (name, group), some in by_group.items():
         popping = client.popped(name, group)
-        if popping is None:
-            raise too_late(some[0])
-        if handled:
-            await popping.ack(some)
-            continue
-        for message in some:
-            await _back(popping, message, named.get("error"))
+        try:
+            if popping is None:
+                raise too_late(some[0])
+            if handled:
+                await popping.ack(some)
+            else:
+                await _back(popping, some, named.get("error"))
+        except LeaseLost as failure:  # the others are acknowledged all the same
+            late.append(failure)
+    if late:
+        raise late[0]
 
 
-async def _back(popping: Popping, message: LogMessage, error: object) -> None:
-    verdict = verdict_of(
-        retry(error if isinstance(error, str | BaseException) else "not acknowledged"),
-        message.attempt,
-        limit=popping.retry_limit,
-        delay=0,
-    )
-    if isinstance(verdict, Dead):
-        await popping.give_up(message, verdict.reason)
-    else:
-        await popping.put_back(message)
+async def _back(popping: Popping, messages: Sequence[LogMessage], error: object) -> None:
+    """Gives back the first of each lane; what is behind it comes again with it."""
+    settings = popping.reading.settings
+    said = retry(error if isinstance(error, str | BaseException) else "not acknowledged")
+    first: dict[str, LogMessage] = {}
+    for message in sorted(messages, key=lambda each: each.offset):
+        first.setdefault(message.partition, message)
+    for message in first.values():
+        verdict = verdict_of(said, message.attempt, limit=settings.retry_limit, delay=0)
+        if isinstance(verdict, Dead) and settings.dead_letters:
+            await popping.give_up(message, verdict.reason)
+        else:
+            await popping.put_back(message)
 
 
 def _refuse_foreign(message: object, group: object) -> None:

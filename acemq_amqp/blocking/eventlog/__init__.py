@@ -4,6 +4,7 @@ from acemq_amqp.blocking.eventlog.event_log import Admin, EventLog
 from acemq_amqp.blocking.eventlog.queue import LogQueue, Reader
 from acemq_amqp.blocking.eventlog.stream import RunningStream, Stream
 from acemq_amqp.eventlog.errors import (
+    GivenUp,
     LeaseLost,
     LogReplaced,
     QueryFailed,
@@ -11,7 +12,7 @@ from acemq_amqp.eventlog.errors import (
     RetentionPassed,
 )
 from acemq_amqp.eventlog.messages import LogMessage
-from acemq_amqp.eventlog.moving import Lag, Moved
+from acemq_amqp.eventlog.moving import GroupStatus, Lag, Moved
 from acemq_amqp.eventlog.records import WindowInfo
 from acemq_amqp.eventlog.sinks import Output
 from acemq_amqp.eventlog.store import LogStore
@@ -29,6 +30,8 @@ from acemq_amqp.offsets import Offset
 __all__ = [
     "Admin",
     "EventLog",
+    "GivenUp",
+    "GroupStatus",
     "Lag",
     "LeaseLost",
     "LogMessage",

@@ -15,7 +15,7 @@ from acemq_amqp.durations import Duration, seconds
 from acemq_amqp.eventlog import verbs
 from acemq_amqp.eventlog.client import LogClient
 from acemq_amqp.eventlog.messages import LogMessage
-from acemq_amqp.eventlog.moving import Moved
+from acemq_amqp.eventlog.moving import GroupStatus, Moved
 from acemq_amqp.patterns.waiting import driven
 
 
@@ -37,6 +37,13 @@ class Admin:
 
     def __init__(self, client: LogClient) -> None:
         self._client = client
+
+    def consumer_groups(self, queue: str) -> list[GroupStatus]:
+        """The groups of a log: where each stands, who reads, and how far behind it is.
+
+        :raises NotFound: there is no such log
+        """
+        return driven(verbs.groups(self._client, queue))
 
     def seek_consumer_group(
         self, group: str, queue: str, options: Mapping[str, Any]
@@ -69,7 +76,8 @@ class EventLog:
         async_connect(url, **options)  # refuses what cannot be, and opens nothing
 
         async def opened() -> Connection:
-            return connect(url, **options)._core
+            self._face = connect(url, **options)  # closes what it stands for when it goes
+            return self._face._core
 
         self._client = LogClient(url, opened, Turn(), store)
         self.admin = Admin(self._client)

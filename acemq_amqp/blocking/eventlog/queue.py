@@ -10,9 +10,10 @@ from acemq_amqp.ack import Ack
 from acemq_amqp.core.publishing import PublishResult
 from acemq_amqp.eventlog import verbs
 from acemq_amqp.eventlog.client import LogClient
+from acemq_amqp.eventlog.consuming import Consuming
+from acemq_amqp.eventlog.lane_consuming import LaneConsuming
 from acemq_amqp.eventlog.messages import LogMessage
 from acemq_amqp.eventlog.moving import Lag, Moved
-from acemq_amqp.eventlog.running import Running
 from acemq_amqp.eventlog.selection import Selection
 from acemq_amqp.patterns.waiting import driven
 
@@ -23,13 +24,18 @@ LogHandler = Callable[[Any], Ack | None]
 class Reader:
     """A reader that runs in the background. Made by ``LogQueue.start``."""
 
-    def __init__(self, running: Running) -> None:
+    def __init__(self, running: Consuming | LaneConsuming) -> None:
         self._running = running
 
     @property
     def running(self) -> bool:
         """Whether it has not been stopped, and has not ended."""
         return not self._running.over
+
+    @property
+    def missed(self) -> int:
+        """Offsets that retention took before they were read, and ``on_gap="skip"`` passed over."""
+        return self._running.reading.source.gaps.missed
 
     def stop(self) -> None:
         """Ends it after what it is handling; what was handled is committed.

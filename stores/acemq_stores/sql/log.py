@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from typing import Any, Final, TypeVar
 
 from acemq_amqp.durations import Duration, seconds
@@ -21,7 +22,7 @@ from acemq_stores.sql import log_places, log_windows
 from acemq_stores.sql import log_statements as sql
 from acemq_stores.sql.connecting import Connect, Database
 from acemq_stores.sql.log_commit import Committing, WorkFailed
-from acemq_stores.sql.log_rows import kept, positions_of, texts, told
+from acemq_stores.sql.log_rows import positions_of, texts, told
 from acemq_stores.sql.outbox import SqlOutboxStore
 from acemq_stores.sql.schema import Schema
 from acemq_stores.sql.session import Session
@@ -80,6 +81,13 @@ class SqlLogStore:
         """Seconds that a hold, or a lane's lease, lasts without being renewed."""
         return self._lease
 
+    def leasing(self, seconds: float) -> SqlLogStore:
+        """The same store, on the same connections, whose holds and leases last so long."""
+        view = copy(self)
+        view._lease = max(_LEAST_LEASE, seconds)
+        view._committing = Committing(self._outbox, view._lease)
+        return view
+
     @property
     def outbox(self) -> SqlOutboxStore:
         """Where output goes: in the same database, for a relay to publish."""
@@ -101,16 +109,11 @@ class SqlLogStore:
 
     async def create(self, group: str, stream: str, next: int, anchor: str) -> Position:
         """Puts a group at an offset, unless it stands somewhere: then that is given."""
-
-        def work(session: Session) -> Position | None:
-            values = {"next": next, "anchor": kept(anchor)}
-            session.change(sql.CREATE_PLACE, group=group, stream=stream, **values)
-            return log_places.position(session, group, stream)
-
-        # deleted by another in between, if at all
-        while (position := await self._do(work)) is None:
-            continue
-        return position
+        # None only where another deletes it at the same moment
+        while True:
+            position = await self._do(log_places.create, group, stream, next, anchor)
+            if position is not None:
+                return position
 
     async def hold(self, group: str, stream: str, holder: str) -> Position | None:
         """Takes a stream whole and raises the epoch; None where it is taken or not there."""
