@@ -8,7 +8,7 @@ they were committed.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -193,3 +193,15 @@ class OutboxStore(Protocol):
 
     async def purge(self) -> int:
         """Removes rows that were sent and kept long enough, some at a time; returns how many."""
+
+
+@runtime_checkable
+class HintingStore(Protocol):
+    """An outbox whose commits can be told to the relays that wait for them."""
+
+    def listen(self, hint: Callable[[], None]) -> Callable[[], None] | None:
+        """Calls ``hint`` soon after a commit, from any thread, until the result is called.
+
+        None where this store does not tell. Hints can be lost, and cost nothing where they are
+        needless.
+        """

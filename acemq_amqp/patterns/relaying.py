@@ -23,7 +23,7 @@ from acemq_amqp.errors import (
     PublishRefused,
     StoreError,
 )
-from acemq_amqp.patterns.outbox import OutboxRecord, OutboxRow, OutboxStore
+from acemq_amqp.patterns.outbox import HintingStore, OutboxRecord, OutboxRow, OutboxStore
 
 log = logging.getLogger("acemq_amqp")
 
@@ -108,6 +108,7 @@ class Relaying:
         self._hurried = False
         self._running: Task | None = None
         self._trouble = ""
+        self._unlisten: Callable[[], None] | None = None
 
     # ------------------------------------------------------------ coming and going
 
@@ -115,6 +116,8 @@ class Relaying:
         """Sweeps from now on, until closed."""
         if self._running is None:
             self._running = self._work.spawn(self._run(), "acemq-outbox-relay")
+            if isinstance(self._store, HintingStore):
+                self._unlisten = self._store.listen(self.wake)
 
     def wake(self) -> None:
         """Looks at once. Any thread."""
@@ -124,6 +127,8 @@ class Relaying:
         """Lets what was begun end, marks it, and gives the leases back; False if not in time."""
         deadline = self._work.clock.monotonic() + timeout
         self._closing = True
+        if self._unlisten is not None:
+            self._unlisten()
         self._woken.set()
         ended = True
         if self._running is not None:

@@ -52,9 +52,17 @@ def checked_records(records: Iterable[Any]) -> list[OutboxRecord]:
 
 
 def adding(
-    records: Sequence[OutboxRecord], table: str, dialect: Dialect, *, lock_keys: bool
+    records: Sequence[OutboxRecord],
+    table: str,
+    dialect: Dialect,
+    *,
+    lock_keys: bool,
+    channel: str = "",
 ) -> Steps[None]:
-    """The steps that write records, in their order."""
+    """The steps that write records, in their order.
+
+    :param channel: where their commit is told; ``""``: nowhere
+    """
     isolated = False
     if dialect is POSTGRESQL:
         # keys in one order, so that transactions which write the same ones do not wait crosswise
@@ -68,6 +76,8 @@ def adding(
             yield from _in_savepoint(write)
         else:
             yield write
+    if channel and records and dialect is POSTGRESQL:
+        yield Step(sql.NOTIFY, {"channel": channel}, wants=True)
 
 
 def _in_savepoint(write: Step) -> Steps[None]:

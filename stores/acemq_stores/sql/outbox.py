@@ -21,11 +21,13 @@ from acemq_stores.sql import statements as sql
 from acemq_stores.sql.adding import adding, checked_records
 from acemq_stores.sql.callers import Caller
 from acemq_stores.sql.connecting import Connect, Database
+from acemq_stores.sql.dialects import Dialect
 from acemq_stores.sql.failures import mapped
 from acemq_stores.sql.leases import Leases
+from acemq_stores.sql.listening import Listener, channel_of, listening_address
 from acemq_stores.sql.rendering import Statement
 from acemq_stores.sql.schema import Schema
-from acemq_stores.sql.session import Row, Session
+from acemq_stores.sql.session import Row, Session, Steps
 from acemq_stores.sql.sources import Access
 from acemq_stores.sql.tables import OUTBOX
 
@@ -49,6 +51,11 @@ class SqlOutboxStore:
     :param keep_sent: how long a sent record is kept; 0 deletes it at once
     :param lease: of a relay on what it claims; at least three times the relay's connection's
         ``timeout``
+    :param notify: whether commits tell the relays that wait, so that these need not poll for
+        them: a record is then published within milliseconds, and commits take a little longer, one
+        after the other. PostgreSQL alone
+    :param listen: where relays listen for that: PostgreSQL's own address, past any pooler;
+        ``connect`` by default
     :param lock_key: whether ``add`` locks the ordering key, so that its order is that of commits
     :param dialect: for connections of a driver that the stores do not know
     :param create: create and migrate the table at first use
@@ -65,6 +72,8 @@ class SqlOutboxStore:
         keep_sent: Duration = 3600.0,
         lease: Duration = 30.0,
         lock_key: bool = True,
+        notify: bool = False,
+        listen: str | None = None,
         dialect: str | None = None,
         create: bool = True,
     ) -> None:
@@ -76,6 +85,8 @@ class SqlOutboxStore:
         self._lease = max(_LEAST_LEASE, seconds(lease, "lease"))
         self._leases = Leases(self._lease)
         self._lock_key = lock_key
+        self._listen_at = listening_address(notify, connect, listen)
+        self._channel = channel_of(self._database.table) if notify else ""
         self._dialect = dialect
 
     def __repr__(self) -> str:
@@ -126,9 +137,17 @@ class SqlOutboxStore:
         except Exception as failure:
             self._tell(failure, caller)
 
-    def _steps(self, records: list[OutboxRecord], caller: Caller) -> Any:
-        dialect = caller.driver.dialect
-        return adding(records, self._database.table, dialect, lock_keys=self._lock_key)
+    def _steps(self, records: list[OutboxRecord], caller: Caller) -> Steps[None]:
+        return self._adding(records, caller.driver.dialect)
+
+    def _adding(self, records: list[OutboxRecord], dialect: Dialect) -> Steps[None]:
+        return adding(
+            records,
+            self._database.table,
+            dialect,
+            lock_keys=self._lock_key,
+            channel=self._channel,
+        )
 
     def _tell(self, failure: Exception, caller: Caller) -> None:
         told = mapped(failure, self._database.table, caller.driver.dialect.name)
@@ -137,6 +156,16 @@ class SqlOutboxStore:
         raise told from failure
 
     # ------------------------------------------------------------ relaying
+
+    def listen(self, hint: Callable[[], None]) -> Callable[[], None] | None:
+        """Calls ``hint`` soon after a commit, in a thread of its own, until the result is called.
+
+        None where commits do not tell (``notify=False``). Hints can be lost: it is for the relay
+        to look now and then all the same.
+        """
+        if self._listen_at is None:
+            return None
+        return Listener(self._listen_at, self._channel, hint).stop
 
     async def claim(self, relay: str, most: int) -> Claimed:
         """Leases records that are due to a relay, oldest first: so many with, and without a key."""
@@ -223,12 +252,7 @@ class SqlOutboxStore:
 
     def _added(self, records: list[OutboxRecord]) -> None:
         def work(session: Session) -> None:
-            steps = adding(
-                records,
-                self._database.table,
-                session.rendering.dialect,
-                lock_keys=self._lock_key,
-            )
+            steps = self._adding(records, session.rendering.dialect)
             session.carry_out(steps)
 
         self._done(work, Access.SEVERAL)

@@ -141,6 +141,9 @@ SAVEPOINT: Final = Statement("savepoint", "SAVEPOINT acemq_outbox")
 RELEASE_SAVEPOINT: Final = Statement("release_savepoint", "RELEASE SAVEPOINT acemq_outbox")
 TO_SAVEPOINT: Final = Statement("to_savepoint", "ROLLBACK TO SAVEPOINT acemq_outbox")
 
+#: Told by the commit, and by nothing where the transaction is undone.
+NOTIFY: Final = Statement("notify", "SELECT pg_notify(:channel, '')")
+
 # ---------------------------------------------------------------- outbox: relays' leases
 
 RELAY_IS_HERE: Final = Statement(
