@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import re
+from inspect import signature
 from typing import Any
 
 import pytest
 
-from acemq_amqp import ConfigurationError, Message, NotFound, PublishRefused, Topology, reject
+from acemq_amqp import (
+    ConfigurationError,
+    Message,
+    NotFound,
+    PublishRefused,
+    Topology,
+    patterns,
+    reject,
+)
+from acemq_amqp.blocking import patterns as blocking_patterns
 from acemq_amqp.patterns import ReplayResult, ReplayStopped
 from tests.contract.api import Api, arrived, holds
 from tests.patterns.replays import bodies_in, browsed, dead_letters, publish, replayed
@@ -50,6 +60,20 @@ async def test_a_dead_letter_comes_back_whole_and_begins_anew(api: Api) -> None:
     kept = ("content_type", "content_encoding", "app_id", "priority", "delivery_mode")
     assert [getattr(properties, name) for name in kept] == ["x/y", "gzip", "erp", 3, 2]
     await holds(mq, f"{queue}.dlq", 0)
+
+
+async def test_what_would_hurt_is_taken_off_and_noted(api: Api) -> None:
+    mq = await api.connect()
+    queue = await api.queue(mq, dead_letter=True)
+    headers = {"CC": ["elsewhere"], "x-delivery-count": 19, "x-acemq-deliveries": 10}
+    await publish(api, f"{queue}.parked", b"1", headers, expiration="99000", message_id="m")
+    await holds(mq, f"{queue}.parked", 1)
+    await replayed(api, mq, f"{queue}.parked")
+    back = await arrived(mq, queue)
+    assert back.properties.expiration is None
+    assert (back.headers["x-acemq-expiration"], back.headers["x-acemq-id"]) == ("99000", "m")
+    assert not {"CC", "x-acemq-deliveries"} & set(back.headers)
+    assert back.headers.get("x-delivery-count", 0) == 0
 
 
 async def test_parked_messages_go_back_too_and_are_counted(api: Api) -> None:
@@ -249,3 +273,14 @@ async def test_a_queue_that_is_not_there_is_told(api: Api) -> None:
         await replayed(api, mq, missing)
     with pytest.raises(NotFound):
         await browsed(api, mq, missing)
+
+
+@pytest.mark.parametrize("name", ["browse", "replay"])
+def test_both_flavours_take_and_promise_the_same(name: str) -> None:
+    ours, theirs = getattr(patterns, name), getattr(blocking_patterns, name)
+    told = [
+        [(each.name, each.kind, each.default) for each in signature(function).parameters.values()]
+        for function in (ours, theirs)
+    ]
+    assert told[0] == told[1]
+    assert ours.__doc__ == theirs.__doc__
