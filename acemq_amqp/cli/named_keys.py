@@ -6,20 +6,22 @@ it, so half a look is worth nothing.
 
 from __future__ import annotations
 
-import queue as queues
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from acemq_amqp.blocking import Connection, Message
+from acemq_amqp.blocking import Connection
 from acemq_amqp.blocking.patterns import browse
-from acemq_amqp.codecs.bytes import BytesCodec
+from acemq_amqp.core.connection import Connection as CoreConnection
+from acemq_amqp.core.reading import offset_of
 from acemq_amqp.errors import BrokerError, ConfigurationError
+from acemq_amqp.flavours.threads import drive
+from acemq_amqp.offsets import First
 from acemq_amqp.patterns import claim_key_of
 from acemq_amqp.patterns.waiting import driven
 from acemq_stores import SqlOutboxStore
 
-#: A stream has no end to be seen; after so many seconds without a message it was read.
-_QUIET: Final = 1.0
+#: A stream that gives nothing for so long, in seconds, is not read to its end.
 _SILENT: Final = 15.0
 _AHEAD: Final = 500
 
@@ -56,43 +58,44 @@ def in_queue(mq: Connection, queue: str) -> Named:
             "message's life there"
         )
     count = mq.message_count(queue)
-    return _seen("queue", queue, count, [each.body for each in browse(mq, queue)])
+    found = browse(mq, queue)
+    if len(found) < count:
+        raise _incomplete("queue", queue, count, len(found))
+    return Named(f"queue {queue}", len(found), _keys_in(each.body for each in found))
 
 
 def in_stream(mq: Connection, stream: str) -> Named:
     """The keys in a stream, from its first message to what was its last when this began.
 
-    :raises BrokerError: fewer messages were seen than it holds
+    :raises BrokerError: it cannot be read, or not to its end
     """
-    count = mq.message_count(stream)
-    arrived: queues.SimpleQueue[bytes] = queues.SimpleQueue()
-
-    def handle(message: Message) -> None:
-        arrived.put(message.body)
-
-    bodies: list[bytes] = []
-    with mq.consume(
-        stream,
-        handle,
-        codec=BytesCodec(),
-        prefetch=_AHEAD,
-        args={"x-stream-offset": "first"},
-        declare=False,
-    ):
-        try:
-            while True:
-                patience = _SILENT if len(bodies) < count else _QUIET
-                bodies.append(arrived.get(timeout=patience))
-        except queues.Empty:
-            return _seen("stream", stream, count, bodies)
+    return drive(_in_stream(mq._core, stream))
 
 
-def _seen(kind: str, name: str, count: int, bodies: list[bytes]) -> Named:
-    if len(bodies) < count:
-        raise BrokerError(
-            f"acemq: {kind} {name!r} holds {count} messages and {len(bodies)} were seen: others "
-            "take from it; nothing was removed. Stop them, or leave it out and give a longer "
-            "--older-than"
-        )
-    keys = frozenset(key for body in bodies if (key := claim_key_of(body)) is not None)
-    return Named(f"{kind} {name}", len(bodies), keys)
+async def _in_stream(mq: CoreConnection, stream: str) -> Named:
+    tail = (await mq.ends(stream)).tail
+    keys: set[str] = set()
+    seen, at = 0, -1
+    reader = await mq.read(stream, First, prefetch=_AHEAD)
+    try:
+        while at < tail:
+            taken = await reader.take(_AHEAD, mq.work.clock.monotonic() + _SILENT)
+            if not taken:
+                raise _incomplete("stream", stream, tail + 1, at + 1)
+            keys.update(_keys_in(each.body for each in taken))
+            seen, at = seen + len(taken), offset_of(taken[-1])
+    finally:
+        await reader.close()
+    return Named(f"stream {stream}", seen, frozenset(keys))
+
+
+def _keys_in(bodies: Iterable[bytes]) -> frozenset[str]:
+    return frozenset(key for body in bodies if (key := claim_key_of(body)) is not None)
+
+
+def _incomplete(kind: str, name: str, count: int, seen: int) -> BrokerError:
+    return BrokerError(
+        f"acemq: {kind} {name!r} holds {count} messages and {seen} were seen, so that what the "
+        "others name is not known; nothing was removed. If others take from it stop them, or "
+        "leave it out and give a longer --older-than"
+    )
