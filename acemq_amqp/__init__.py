@@ -48,6 +48,7 @@ from acemq_amqp.errors import (
     PublishUnknown,
     StoreError,
     TlsFailed,
+    UnknownHost,
     UntrustedBroker,
 )
 from acemq_amqp.message import Message
@@ -114,6 +115,7 @@ __all__ = [
     "StreamRetention",
     "TlsFailed",
     "Topology",
+    "UnknownHost",
     "UntrustedBroker",
     "accept",
     "aggregate_health",

@@ -102,8 +102,8 @@ def connect(
     """Opens a connection that comes back by itself after every loss.
 
     ``await`` it, or use it as ``async with``. Until ``connect_timeout`` the first connection is
-    tried again with growing waits; a wrong login or vhost, and TLS that cannot work, are told
-    at once.
+    tried again with growing waits; a wrong login or vhost, TLS that cannot work, and hosts
+    that no name service knows are told at once.
 
     :param url: ``amqp://``, ``amqps://`` or ``memory://``; or several brokers, tried in turn
     :param codec: of publishers and consumers that name no other; JSON by default
@@ -124,6 +124,7 @@ def connect(
     :raises ConfigurationError: at once, for options that cannot work
     :raises AuthenticationRefused: when awaited: wrong login or vhost
     :raises TlsFailed: when awaited: an untrusted broker, or TLS on one side only
+    :raises UnknownHost: when awaited: no name service knows any of the hosts
     :raises CannotConnect: when awaited: no broker in time
     """
     return Connecting(

@@ -52,6 +52,14 @@ class TlsFailed(CannotConnect):
     """
 
 
+class UnknownHost(CannotConnect):
+    """No name service knows the broker's host.
+
+    Told at once by ``connect`` where that is so of every address; a connection that was up before
+    tries again.
+    """
+
+
 class UntrustedBroker(TlsFailed):
     """The broker's certificate is of no trusted authority, expired, or for another host."""
 

@@ -42,8 +42,8 @@ def connect(
     """Opens a connection that comes back by itself after every loss.
 
     Use it in a ``with``, or close it. Until ``connect_timeout`` the first connection is
-    tried again with growing waits; a wrong login or vhost, and TLS that cannot work, are told
-    at once.
+    tried again with growing waits; a wrong login or vhost, TLS that cannot work, and hosts
+    that no name service knows are told at once.
 
     :param url: ``amqp://``, ``amqps://`` or ``memory://``; or several brokers, tried in turn
     :param codec: of publishers and consumers that name no other; JSON by default
@@ -64,6 +64,7 @@ def connect(
     :raises ConfigurationError: at once, for options that cannot work
     :raises AuthenticationRefused: wrong login or vhost
     :raises TlsFailed: an untrusted broker, or TLS on one side only
+    :raises UnknownHost: no name service knows any of the hosts
     :raises CannotConnect: no broker in time
     """
     options = checked_options(

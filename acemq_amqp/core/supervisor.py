@@ -28,6 +28,7 @@ from acemq_amqp.errors import (
     ConfigurationError,
     ConnectionLost,
     TlsFailed,
+    UnknownHost,
 )
 
 log = logging.getLogger("acemq_amqp")
@@ -142,6 +143,7 @@ class Supervisor:
         :raises AuthenticationRefused: at once
         :raises TlsFailed: at once
         :raises ConfigurationError: at once; the source of the login cannot give one
+        :raises UnknownHost: at once, where that is so of every address
         :raises CannotConnect: every address failed once (``fail_fast``), or none worked in time
         """
         link = await self._establish(deadline, self._tries if fail_fast else None)
@@ -279,6 +281,7 @@ class Supervisor:
 
     async def _establish(self, deadline: Deadline, tries: int | None) -> Link:
         clock = self._work.clock
+        unknown_hosts = 0
         for attempt in itertools.count():
             try:
                 return await self._attempt(deadline)
@@ -293,6 +296,9 @@ class Supervisor:
                     raise
             except BrokerError as failure:
                 self.failure = failure
+                unknown_hosts += isinstance(failure, UnknownHost)
+                if unknown_hosts == self._tries and deadline is not None:
+                    raise  # all of them are, and somebody waits for the first connection
             except Exception as fault:  # none of ours: a driver's, and no reason to stop trying
                 log.exception("acemq: the %s connection failed unexpectedly", self._name)
                 self.failure = CannotConnect(f"acemq: {type(fault).__name__}: {fault}")

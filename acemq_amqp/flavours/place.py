@@ -71,21 +71,14 @@ class LoopPlace(ProcessPlace):
         self._loop = loop
 
     def here(self) -> bool:
-        return self._forks == _Forks.seen and _running_loop() is self._loop
+        return self._forks == _Forks.seen and asyncio._get_running_loop() is self._loop
 
     def refuse_elsewhere(self) -> None:
         if self._forks != _Forks.seen:
             raise self.forked()
-        if _running_loop() is not self._loop:
+        if asyncio._get_running_loop() is not self._loop:
             raise ConfigurationError(
                 "acemq: this connection was opened on another event loop, and works on that one "
                 "alone. Open one on the loop that uses it, or hand the call over with "
                 "asyncio.run_coroutine_threadsafe"
             )
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None

@@ -6,6 +6,7 @@ to do next. The broker's own words stay in, as they name the argument and both v
 
 from __future__ import annotations
 
+import socket
 import ssl
 
 from acemq_amqp.address import Address
@@ -17,6 +18,7 @@ from acemq_amqp.errors import (
     ConnectionLost,
     DeclarationMismatch,
     NotFound,
+    UnknownHost,
 )
 from acemq_amqp.transports.tls import tls_failure
 from acemq_amqp.transports.wire.events import ChannelClosed, ConnectionClosed
@@ -26,6 +28,8 @@ _REFUSALS: dict[int, tuple[type[BrokerError], str]] = {
     404: (NotFound, "check the name and the vhost, or declare it first"),
     405: (AccessRefused, "another connection holds it exclusively; wait until that one is gone"),
 }
+#: what a name service says that was reached and knows no such host; a busy one says EAI_AGAIN
+_NO_SUCH_NAME = {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)}
 _MISMATCH = "declare it as it is, or delete it first and declare it anew"
 _IMPOSSIBLE = "no queue or exchange of that kind can have it; correct the declaration"
 
@@ -69,11 +73,22 @@ def no_connection(
     """The error for a connection that could not be made, at whatever step."""
     if farewell is not None:
         return _turned_away(address, farewell)
-    error = tls_failure(address, cause) or CannotConnect(
-        f"acemq: cannot connect to {address.shown}: {_reason(cause)}"
+    error = (
+        tls_failure(address, cause)
+        or _unknown_host(address, cause)
+        or CannotConnect(f"acemq: cannot connect to {address.shown}: {_reason(cause)}")
     )
     error.__cause__ = cause
     return error
+
+
+def _unknown_host(address: Address, cause: BaseException | None) -> UnknownHost | None:
+    if not isinstance(cause, socket.gaierror) or cause.errno not in _NO_SUCH_NAME:
+        return None
+    return UnknownHost(
+        f"acemq: cannot connect to {address.shown}: no name service knows the host "
+        f"{address.host!r}; check the spelling, and this machine's name service"
+    )
 
 
 def _turned_away(address: Address, farewell: ConnectionClosed) -> CannotConnect:

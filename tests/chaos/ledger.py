@@ -83,6 +83,11 @@ class Ledger:
             return self.confirmed - self.handled.keys() - self.dead_lettered - self.parked
 
     @property
+    def waiting(self) -> int:
+        """How many were confirmed and not handled, roughly: without looking at each."""
+        return len(self.confirmed) - len(self.handled)
+
+    @property
     def doubled(self) -> set[int]:
         """Handled more than once."""
         with self._lock:

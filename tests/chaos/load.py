@@ -33,6 +33,9 @@ from tests.contract.waiting import until
 DEADLINE = 90.0
 #: Publishers at once, and how long each rests between two sends: some hundred messages a second.
 _SENDERS, _REST = 4, 0.01
+#: So many messages may wait for the consumer; publishers further ahead rest longer, or on a
+#: busy machine new messages would wait for minutes behind old ones, whatever the fault.
+_AHEAD, _LONG_REST = 1000, 0.1
 
 Answer = Callable[[Message], Any]
 
@@ -98,17 +101,20 @@ class Load:
         while not self._stopping.is_set():
             with self._told() as number:
                 await publisher.send(number)
-            await asyncio.sleep(rest)
+            await asyncio.sleep(self._rest(rest))
 
     async def _send_on_in_thread(self, rest: float) -> None:
         publisher = cast(Any, self.mq)._inner.publisher("", self.queue)
 
         def send_on() -> None:
-            while not self._stopping.wait(rest):
+            while not self._stopping.wait(self._rest(rest)):
                 with self._told() as number:
                     publisher.send(number)
 
         await threads.run(send_on)
+
+    def _rest(self, rest: float) -> float:
+        return max(rest, _LONG_REST) if self.ledger.waiting > _AHEAD else rest
 
     @contextmanager
     def _told(self) -> Iterator[int]:

@@ -12,7 +12,7 @@ import pytest
 from acemq_amqp.address import Address, parse_address
 from acemq_amqp.core.ports import BrokerInfo, LinkEvents
 from acemq_amqp.core.supervisor import LinkState, Supervisor, backoff
-from acemq_amqp.errors import AuthenticationRefused, CannotConnect, ConnectionLost
+from acemq_amqp.errors import AuthenticationRefused, CannotConnect, ConnectionLost, UnknownHost
 from acemq_amqp.flavours.tasks import TaskWork
 from tests.contract.waiting import until
 
@@ -169,6 +169,37 @@ async def test_a_first_login_that_is_refused_is_told_at_once(stage: Stage) -> No
     with pytest.raises(AuthenticationRefused, match="wrong password"):
         await stage.connected()
     assert await stage.connected() is stage.transport.links[0]  # asked anew, it is tried anew
+
+
+async def test_hosts_that_nobody_knows_are_told_at_once(stage: Stage) -> None:
+    unknown = [UnknownHost(f"acemq: no name service knows {host}") for host in ("one", "two")]
+    stage.transport.script = [*unknown, *[CannotConnect("acemq: too late")] * 100]
+    with pytest.raises(UnknownHost, match="knows two"):
+        await stage.supervisor.open(time.monotonic() + 60.0, fail_fast=False)
+    assert stage.transport.addresses == ["one", "two"]
+
+
+async def test_a_host_that_nobody_knows_beside_one_that_is_down_is_tried_again(
+    stage: Stage,
+) -> None:
+    stage.transport.script = [UnknownHost("acemq: no such host"), CannotConnect("acemq: down")]
+    await stage.supervisor.open(time.monotonic() + 60.0, fail_fast=False)
+    assert stage.transport.addresses == ["one", "two", "one"]
+
+
+async def test_names_that_are_unknown_for_a_while_do_not_end_a_connection(stage: Stage) -> None:
+    first = await stage.connected()
+    stage.transport.script = [UnknownHost("acemq: no such host")] * 3
+    first.lose()
+    assert await stage.connected() is stage.transport.links[1]
+
+
+async def test_a_close_after_a_loss_waits_for_what_the_lost_link_clears_away(stage: Stage) -> None:
+    first = await stage.connected()
+    stage.transport.script = [CannotConnect("acemq: nothing listens there")] * 100
+    first.lose()
+    await stage.supervisor.close(time.monotonic() + 1.0)
+    assert first.closed
 
 
 async def test_a_later_login_that_is_refused_is_tried_again(stage: Stage) -> None:
