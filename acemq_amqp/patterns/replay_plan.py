@@ -105,7 +105,7 @@ def plan_of(queue: str, exchange: str, routing_key: str | None, *, restart: bool
         routing_key = source_of(queue)
     if not exchange and routing_key == queue:
         raise ConfigurationError(f"acemq: {queue!r} cannot be replayed to itself; name a place")
-    return ReplayPlan(queue, exchange, routing_key, bool(restart))
+    return ReplayPlan(queue, exchange, routing_key, restart)
 
 
 def source_of(queue: str) -> str:

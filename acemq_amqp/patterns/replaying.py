@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from acemq_amqp.core.checks import whole
+from acemq_amqp.core.checks import flag, whole
 from acemq_amqp.core.connection import Connection
 from acemq_amqp.core.hops import Onward
 from acemq_amqp.core.ports import Call
@@ -62,7 +62,8 @@ async def replay(
     :raises NotFound: the queue, or the one to replay to, is not there
     :raises ReplayStopped: something failed on the way; ``.result`` has what was done
     """
-    plan = plan_of(queue, exchange, routing_key, restart=restart)
+    plan = plan_of(queue, exchange, routing_key, restart=flag(restart, "restart"))
+    dry_run = flag(dry_run, "dry_run")
     pace = _pace(limit, deadline, rate)
     wanted = None if only is None else connection.work.bind(only)
     count = await connection.message_count(queue)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -56,6 +57,14 @@ def test_help_exits_0(acemq: Acemq, words: str) -> None:
     ended = acemq(*words.split())
     assert (ended.code, ended.err) == (0, "")
     assert "Usage: acemq" in ended.out
+
+
+def test_every_command_that_the_readme_shows_is_there(acemq: Acemq) -> None:
+    shown = re.findall(r"^acemq ([a-z]+(?: [a-z]+)?)", (ROOT / "README.md").read_text(), re.M)
+    assert len(shown) >= 7
+    for words in shown:
+        command = words.split()[:1] if words.split()[0] in ("doctor", "schema") else words.split()
+        assert acemq(*command, "--help").code == 0, words
 
 
 def test_where_no_broker_is_it_says_so_in_a_line_without_the_password(acemq: Acemq) -> None:

@@ -258,6 +258,8 @@ async def test_a_rate_holds_back_and_a_deadline_ends(api: Api) -> None:
         ("q.dlq", {"rate": 0}, "rate is messages a second"),
         ("q.dlq", {"deadline": -1}, "deadline is negative"),
         ("q.dlq", {"only": "odd"}, "has to be callable"),
+        ("q.dlq", {"dry_run": "no"}, "dry_run"),
+        ("q.dlq", {"restart": 1}, "restart"),
     ],
 )
 async def test_what_cannot_be_is_refused(api: Api, queue: str, options: Any, said: str) -> None:
