@@ -7,56 +7,49 @@ stops reading from whoever publishes.
 
 from __future__ import annotations
 
-import dataclasses
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
 
-from acemq_amqp import naming
 from acemq_amqp.ack import Handler
 from acemq_amqp.codec import Codec
 from acemq_amqp.core import checks
-from acemq_amqp.core.attachment import ConsumerSpec
-from acemq_amqp.core.catalogue import Catalogue, Difference, declare_all, declare_each, differences
+from acemq_amqp.core.administration import Administration
+from acemq_amqp.core.catalogue import Catalogue, declare_each
 from acemq_amqp.core.consumer import Consumer
+from acemq_amqp.core.consuming import Consuming
 from acemq_amqp.core.health import Figures, HealthReport, report_of, tell
 from acemq_amqp.core.keeper import Keeper
 from acemq_amqp.core.observer import Observing
 from acemq_amqp.core.options import Options
 from acemq_amqp.core.outgoing import Sending, checked_name
-from acemq_amqp.core.ports import BrokerInfo, Link, QueueState, Transport, Work
+from acemq_amqp.core.ports import BrokerInfo, Link, Transport, Work
 from acemq_amqp.core.publisher import Publisher
 from acemq_amqp.core.publishing import Publishing
-from acemq_amqp.core.pulling import Delivery
 from acemq_amqp.core.reading import Reading, StreamEnds, StreamReader
 from acemq_amqp.core.settling import Settler
 from acemq_amqp.core.stopping import Stopping, closed
 from acemq_amqp.core.supervisor import Supervisor
 from acemq_amqp.core.window import Window
 from acemq_amqp.durations import Duration, seconds
-from acemq_amqp.errors import BrokerError, NotFound
+from acemq_amqp.errors import BrokerError
 from acemq_amqp.offsets import Start
 from acemq_amqp.retry import RetryPolicy
-from acemq_amqp.topology import Topology, failure_topology
 
 T = TypeVar("T")
 log = logging.getLogger("acemq_amqp")
 
-_SINGLE_ACTIVE = "x-single-active-consumer"
 
-
-class Connection:
+class Connection(Administration):
     """A connection to a broker that comes back by itself. Made by :func:`acemq_amqp.connect`.
 
     Publishers and consumers made from it live as long as it does.
     """
 
     def __init__(self, work: Work, transport: Transport, options: Options) -> None:
-        self._work = work
         self._options = options
         endings = work.queue()
-        self._catalogue = Catalogue(work)
         observing = Observing(options.observer)
         self._observing = observing
 
@@ -78,9 +71,10 @@ class Connection:
                 lost=lost,
             )
 
-        self._control = supervised(
+        control = supervised(
             "consuming", self._restore, self._opened, lambda why: self._reading.lost(why)
         )
+        super().__init__(work, control, Catalogue(work), options.timeout)
         self._reading = Reading(work, self._control, options.timeout)
         self._sending = supervised("publishing", _nothing, lambda link: None, lambda why: None)
         self._publishing = Publishing(
@@ -94,6 +88,15 @@ class Connection:
         )
         self._settler = Settler(work, self._sending, self._control, observing)
         self._keeper = Keeper(work, self._control, self._catalogue, endings.put)
+        self._consuming = Consuming(
+            work,
+            options,
+            self._control,
+            self._catalogue,
+            self._keeper,
+            self._settler,
+            observing,
+        )
         self._stopping = Stopping(
             work,
             endings,
@@ -232,64 +235,21 @@ class Connection:
         :raises DeclarationMismatch: the queue or a failure queue exists with other arguments
         """
         self._open_only()
-        places, workers = checks.prefetch_and_concurrency(
-            self._options.prefetch if prefetch is None else prefetch, concurrency
+        return await self._consuming.consume(
+            queue,
+            handler,
+            codec=codec,
+            retry=retry,
+            prefetch=prefetch,
+            concurrency=concurrency,
+            tag=tag,
+            args=args,
+            declare=declare,
+            single_active=single_active,
+            max_deliveries=max_deliveries,
+            spill=spill,
+            inline=inline,
         )
-        ordered = checks.flag(single_active, "single_active") or self._declared_single_active(queue)
-        spec = ConsumerSpec(
-            checked_name(queue, "a queue name"),
-            self.codec if codec is None else checks.checked_codec(codec),
-            self.retry if retry is None else checks.checked_retry(retry),
-            places,
-            workers,
-            checked_name(tag, "a consumer tag"),
-            checks.checked_arguments(args),
-            checks.flag(declare, "declare"),
-            ordered,
-            checks.whole(max_deliveries, "max_deliveries"),
-            checks.flag(spill, "spill") and not ordered,
-        )
-        failure_topology(queue, spec.policy)  # a name or wait that cannot be is refused here
-        call = self._work.bind(self._wrapped(handler), inline=checks.flag(inline, "inline"))
-        deadline = self._deadline()
-        if single_active:
-            await self._work.finish(self._declare_single_active(queue, deadline))
-        consumer = Consumer(spec, call, self._work, self._settler, self._observing, self._keeper)
-        starting = _Starting()
-        try:
-            await self._work.finish(self._start(consumer, deadline, starting))
-        except BaseException:
-            starting.abandoned = True
-            if starting.done:  # cancelled between its start and being told of it
-                self._work.spawn(consumer.close_by(deadline), f"acemq-{queue}-closing")
-            raise
-        return consumer
-
-    async def _start(self, consumer: Consumer, deadline: float, starting: _Starting) -> None:
-        await self._keeper.start(consumer, deadline)
-        starting.done = True
-        if starting.abandoned:  # its caller was cancelled meanwhile, and nobody has it
-            await consumer.close_by(deadline)
-
-    def _wrapped(self, handler: Any) -> Any:
-        self._work.bind(handler)  # refused here, before an interceptor hides what it is
-        for interceptor in reversed(self._options.on_consume):
-            handler = interceptor(handler)
-        return handler
-
-    def _declared_single_active(self, queue: str) -> bool:
-        declared = self._catalogue.declaration_of(queue)
-        return declared is not None and declared.arguments.get(_SINGLE_ACTIVE) is True
-
-    async def _declare_single_active(self, queue: str, deadline: float) -> None:
-        declared = self._catalogue.declaration_of(queue)
-        if declared is None:
-            step = Topology().queue(queue, single_active=True).queues[0]
-        else:
-            step = dataclasses.replace(
-                declared, arguments={**declared.arguments, _SINGLE_ACTIVE: True}
-            )
-        await (await self._control.connected(deadline)).declare(step, deadline)
 
     # ------------------------------------------------------------ streams, for event logs
 
@@ -323,91 +283,6 @@ class Connection:
         """
         self._open_only()
         return await self._reading.ends(stream)
-
-    # ------------------------------------------------------------ topology
-
-    async def declare(self, topology: Topology) -> None:
-        """Declares everything in a topology, and again after every lost connection.
-
-        :raises DeclarationMismatch: an object exists with other arguments
-        """
-        self._work.refuse_elsewhere()
-        checks.checked_topology(topology)
-        await self._work.finish(self._declare(topology))
-
-    async def _declare(self, topology: Topology) -> None:
-        deadline = self._deadline()
-        link = await self._control.connected(deadline)
-        await declare_all(link, topology.plan(), deadline)
-        self._catalogue.remember(topology)
-
-    async def verify(self, topology: Topology) -> list[Difference]:
-        """Compares a topology with the broker; an empty list means equal. Creates nothing."""
-        checks.checked_topology(topology)
-        return await self.ask(lambda link, limit: differences(link, topology, limit))
-
-    async def queue_exists(self, queue: str) -> bool:
-        """Whether the broker has it."""
-        return await self._state(queue) is not None
-
-    async def message_count(self, queue: str) -> int:
-        """Messages that are ready in it.
-
-        :raises NotFound: there is no such queue
-        """
-        state = await self._state(queue)
-        if state is None:
-            raise _no_queue(queue)
-        return state.messages
-
-    async def consumer_count(self, queue: str) -> int:
-        """Consumers that it has, of whatever connection.
-
-        :raises NotFound: there is no such queue
-        """
-        state = await self._state(queue)
-        if state is None:
-            raise _no_queue(queue)
-        return state.consumers
-
-    async def delete_queue(self, queue: str) -> int:
-        """Deletes it with its messages, whose number is returned. 0 where it did not exist."""
-        naming.checked_name(queue, "queue")
-        self._catalogue.forget_queue(queue)
-        return await self.ask(lambda link, limit: link.delete_queue(queue, limit))
-
-    async def purge(self, queue: str) -> int:
-        """Drops the ready messages in it, and returns how many.
-
-        :raises NotFound: there is no such queue
-        """
-        naming.checked_name(queue, "queue")
-        return await self.ask(lambda link, limit: link.purge_queue(queue, limit))
-
-    async def pull(self, queue: str) -> Delivery | None:
-        """Takes one message, undecoded; None where the queue is empty.
-
-        :raises NotFound: there is no such queue
-        """
-        self._work.refuse_elsewhere()
-        naming.checked_name(queue, "queue")
-        deadline = self._deadline()
-        arrival = await (await self._control.connected(deadline)).pull(queue, deadline)
-        return None if arrival is None else Delivery(queue, arrival, self._work)
-
-    async def _state(self, queue: str) -> QueueState | None:
-        naming.checked_name(queue, "queue")
-        return await self.ask(lambda link, limit: link.look_up_queue(queue, limit))
-
-    async def ask(self, ask: Callable[[Link, float], Coroutine[Any, Any, T]]) -> T:
-        """A question to the broker, seen to its end even where its caller is cancelled."""
-
-        async def asked() -> T:
-            deadline = self._deadline()
-            return await ask(await self._control.connected(deadline), deadline)
-
-        self._work.refuse_elsewhere()
-        return await self._work.finish(asked())
 
     # ------------------------------------------------------------ health, stopping
 
@@ -506,16 +381,5 @@ class Connection:
             raise closed()
 
 
-class _Starting:
-    """Whether the caller of ``consume`` still waits for its consumer."""
-
-    abandoned = False
-    done = False
-
-
 async def _nothing(link: Link) -> None:
     """Publishing restores nothing: its channel and confirm mode belong to the link."""
-
-
-def _no_queue(queue: str) -> NotFound:
-    return NotFound(f"acemq: there is no queue {queue!r}; declare it first", code=404)

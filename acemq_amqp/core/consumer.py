@@ -14,7 +14,6 @@ import logging
 from contextlib import suppress
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Protocol
 
 from acemq_amqp.ack import Ack, AckKind
 from acemq_amqp.core.attachment import Attachment, ConsumerSpec
@@ -34,6 +33,7 @@ from acemq_amqp.core.ports import (
 from acemq_amqp.core.settlement import Hop, Settlement, settlement_of
 from acemq_amqp.core.settling import Settler
 from acemq_amqp.core.telling import Telling
+from acemq_amqp.core.watch import ConsumerWatch
 from acemq_amqp.durations import Duration, seconds
 from acemq_amqp.errors import BrokerError
 from acemq_amqp.message import Message
@@ -46,28 +46,6 @@ log = logging.getLogger("acemq_amqp")
 _HANDLING: contextvars.ContextVar[Consumer | None] = contextvars.ContextVar(
     "acemq_handling", default=None
 )
-
-
-class ConsumerWatch(Protocol):
-    """Who is told of a consumer's ends. Both calls only enqueue."""
-
-    def ended(self, consumer: Consumer, error: BrokerError) -> None:
-        """The broker ended its subscription."""
-
-    def closed(self, consumer: Consumer) -> None:
-        """It has stopped for good."""
-
-    def handled_elsewhere(self, consumer: Consumer, arrival: Arrival) -> bool:
-        """Whether an earlier delivery of the same message still runs in this connection."""
-
-    def in_flight(self, queue: str) -> int:
-        """Handlers that run for a queue, over all consumers of this connection."""
-
-    def retired(self, subscription: Subscription) -> None:
-        """Another has taken its place; to be closed once its deliveries are settled."""
-
-    def detached(self, consumer: Consumer) -> None:
-        """It wants to be attached anew."""
 
 
 class Consumer:
