@@ -37,6 +37,17 @@ async def test_a_wait_in_the_broker_comes_back_with_the_next_attempt(api: Api) -
     assert metrics.total("acemq.messages.retried.total", queue=queue, where="broker") == 2
 
 
+async def test_what_the_broker_notes_of_a_wait_is_no_header_of_the_application(api: Api) -> None:
+    mq = await api.connect(retry=fixed_retry(2, 0.2).wait_in_broker_from(0.2))
+    queue = await api.queue(mq)
+    seen = Seen(lambda message: retry() if message.envelope.attempt == 1 else accept())
+    await mq.consume(queue, seen)
+    await mq.publisher("", queue).send("order", headers={"tenant": "north"})
+    first, second = await seen.count(2)
+    assert first.headers == second.headers == {"tenant": "north"}
+    assert second.all_headers["x-death"][0]["reason"] == "expired"
+
+
 async def test_each_rung_has_a_queue_of_its_own(api: Api) -> None:
     policy = exponential_retry(4, 60).wait_in_broker_from(60)
     mq = await api.connect(retry=policy)
