@@ -67,9 +67,10 @@ def transactional(
     On SQLite the write lock is held while the handler runs: one message is handled at a time.
 
     :param connect: ``postgresql://...`` or ``sqlite:///path``; or for a plain handler what gives a
-        PEP 249 connection, for an ``async def`` one what opens, or lends, psycopg's
-        AsyncConnection, such as ``AsyncConnectionPool.connection``; an address opens one for
-        each message
+        PEP 249 connection, or lends SQLAlchemy's (``Engine.connect``, a ``sessionmaker``), for an
+        ``async def`` one what opens, or lends, an asynchronous connection of psycopg, aiosqlite or
+        SQLAlchemy, such as ``AsyncConnectionPool.connection``; an address opens one for each
+        message
     :param key: what identifies a message; its envelope's id by default
     :param lease: how long a session of PostgreSQL may be idle in its transaction
     :param retention: how long a handled message is remembered
@@ -146,6 +147,9 @@ async def _answer(handler: Callable[[Message, Any], Any], message: Message, tx: 
 def _opens_awaited(connect: Callable[..., Any]) -> bool:
     """Whether it is a coroutine function, or gives an asynchronous context manager."""
     if is_coroutine_function(connect):
+        return True
+    # AsyncEngine.connect is a plain method, an async_sessionmaker an object
+    if type(getattr(connect, "__self__", connect)).__module__.startswith("sqlalchemy.ext.asyncio"):
         return True
     return inspect.isasyncgenfunction(inspect.unwrap(getattr(connect, "__func__", connect)))
 

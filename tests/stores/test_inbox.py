@@ -269,7 +269,9 @@ async def _handled(message: Message, tx: Any) -> None: ...
     [
         (_opened, print, "plain transactional handler"),
         (print, _handled, "wants an asynchronous connection"),
-        ("sqlite:///x.db", _handled, "wants PostgreSQL"),
+        ("mysql://x/db", _handled, "cannot connect to 'mysql:'"),
+        ("sqlite://", _handled, "in-memory stores"),
+        (7, _handled, "an address or a callable"),
         ("sqlite://", print, "in-memory stores"),
         (7, print, "an address or a callable"),
     ],

@@ -17,6 +17,7 @@ from acemq_amqp.errors import ConfigurationError
 from acemq_amqp.patterns.outbox import OutboxRecord
 from acemq_stores.sql import statements as sql
 from acemq_stores.sql.dialects import POSTGRESQL, Dialect
+from acemq_stores.sql.failures import state_of
 from acemq_stores.sql.session import Step, Steps
 from acemq_stores.sql.tables import BUCKETS
 
@@ -85,7 +86,7 @@ def _in_savepoint(write: Step) -> Steps[None]:
     try:
         yield write
     except Exception as failure:
-        if getattr(failure, "sqlstate", getattr(failure, "pgcode", None)) not in _THERE_ALREADY:
+        if state_of(failure) not in _THERE_ALREADY:
             raise
         yield Step(sql.TO_SAVEPOINT, {})
     yield Step(sql.RELEASE_SAVEPOINT, {})

@@ -16,6 +16,7 @@ from acemq_stores.sql.drivers import Driver, driver_of
 from acemq_stores.sql.failures import is_database_error
 from acemq_stores.sql.rendering import Rendering
 from acemq_stores.sql.session import Step, Steps
+from acemq_stores.sql.sqlalchemy_objects import cursor_of, is_sqlalchemy
 
 T = TypeVar("T")
 
@@ -23,17 +24,19 @@ T = TypeVar("T")
 class Caller:
     """A caller's connection, as far as it is known.
 
-    :param connection: any that follows PEP 249, or psycopg's asynchronous one
+    :param connection: any that follows PEP 249, psycopg's or aiosqlite's asynchronous one,
+        SQLAlchemy's Connection or Session or their asynchronous forms
     :raises ConfigurationError: it commits each statement by itself, or is none
     """
 
     def __init__(self, connection: Any, table: str, dialect: str | None) -> None:
-        if not hasattr(connection, "cursor"):
+        if not hasattr(connection, "cursor") and not is_sqlalchemy(connection):
             raise ConfigurationError(
                 f"acemq: connection= wants the connection whose transaction the record belongs to, "
                 f"not a {type(connection).__name__}"
             )
         self._connection = connection
+        self._table, self._dialect = table, dialect
         self._driver = driver_of(connection, dialect)
         self._rendering = Rendering(self._driver.dialect, self._driver.paramstyle, table)
         if self._driver.autocommits(connection):
@@ -47,16 +50,16 @@ class Caller:
     @property
     def keeps_others_out(self) -> bool:
         """Whether its transaction may hold the lock that creating a table would wait for."""
-        return self._driver.dialect is SQLITE and bool(self._connection.in_transaction)
+        return self._driver.dialect is SQLITE and self._driver.in_transaction(self._connection)
 
     @property
     def awaited(self) -> bool:
         """Whether its methods are coroutines."""
-        return inspect.iscoroutinefunction(type(self._connection).commit)
+        return inspect.iscoroutinefunction(getattr(type(self._connection), "commit", None))
 
     def run(self, steps: Steps[T]) -> T:
         """Carries steps out, and gives their outcome. The cursor is closed, nothing else."""
-        cursor = self._connection.cursor()
+        cursor = cursor_of(self._connection)
         try:
             step = next(steps)
             while True:
@@ -75,6 +78,9 @@ class Caller:
 
     async def awaiting(self, steps: Steps[T]) -> T:
         """The same on a connection whose methods are coroutines."""
+        if is_sqlalchemy(self._connection):
+            result: T = await self._connection.run_sync(self._run_inside, steps)
+            return result
         cursor = self._connection.cursor()
         if inspect.isawaitable(cursor):
             cursor = await cursor
@@ -89,10 +95,13 @@ class Caller:
                 else:
                     step = steps.send(rows)
         except StopIteration as done:
-            result: T = done.value
+            result = done.value
             return result
         finally:
             await cursor.close()
+
+    def _run_inside(self, plain: Any, steps: Steps[T]) -> T:
+        return Caller(plain, self._table, self._dialect).run(steps)
 
     def _bound(self, step: Step) -> tuple[Any, ...]:
         sql, values = self._rendering.bound(step.statement, step.values)

@@ -30,6 +30,7 @@ from acemq_stores.sql.sources import (
     SqliteFile,
     is_connection,
 )
+from acemq_stores.sql.sqlalchemy_objects import cursor_of
 
 T = TypeVar("T")
 #: An address, or what gives a PEP 249 connection.
@@ -136,7 +137,7 @@ class Database:
     def _once(self, work: Callable[[Session], T], access: Access) -> T:
         source = self._opened()
         with source.lent(access) as connection:
-            cursor = connection.cursor()
+            cursor = cursor_of(connection)
             result = work(Session(cursor, self._rendered(source), connection))
             cursor.close()
         return result

@@ -29,18 +29,18 @@ def is_database_error(failure: BaseException) -> bool:
 
 def asks_for_repeat(failure: BaseException) -> bool:
     """Whether the database undid the transaction for the sake of another."""
-    return _state(failure) in _AGAIN
+    return state_of(failure) in _AGAIN
 
 
 def lost_connection(failure: BaseException) -> bool:
     """Whether the connection is gone, or was never there."""
     if any(kind.__name__ == "PoolTimeout" for kind in type(failure).__mro__):
         return False  # it has been waited for already
-    state = _state(failure)
+    state = state_of(failure)
     if state is not None:
         return state.startswith("08") or state in ("57P01", "57P02", "57P03")
     named = {kind.__name__ for kind in type(failure).__mro__}
-    return bool(named & _GONE) and not hasattr(failure, "sqlite_errorcode")
+    return bool(named & _GONE) and not _sqlite_code(failure)
 
 
 def store_error(failure: BaseException, table: str, database: str) -> StoreError:
@@ -53,14 +53,14 @@ def store_error(failure: BaseException, table: str, database: str) -> StoreError
 
 
 def _advice(failure: BaseException) -> str:
-    if getattr(failure, "sqlite_errorcode", 0) & 0xFF == _BUSY:
+    if _sqlite_code(failure) & 0xFF == _BUSY:
         return (
             "another program holds SQLite's write lock: keep its transactions short, and begin "
             "them with BEGIN IMMEDIATE"
         )
-    if _state(failure) == "25P02":
+    if state_of(failure) == "25P02":
         return "the transaction had failed before: roll it back, and begin again"
-    if _state(failure) == "42P01" or "no such table" in str(failure):
+    if state_of(failure) == "42P01" or "no such table" in str(failure):
         return "its table is gone: call create_schema, then start again"
     if lost_connection(failure) or "PoolTimeout" in type(failure).__name__:
         return "check that it runs and that its address and login are right"
@@ -74,6 +74,18 @@ def mapped(failure: Exception, table: str, database: str) -> Exception:
     return store_error(failure, table, database)
 
 
-def _state(failure: BaseException) -> str | None:
-    state = getattr(failure, "sqlstate", None) or getattr(failure, "pgcode", None)
-    return state if isinstance(state, str) else None
+def state_of(failure: BaseException) -> str | None:
+    """The SQLSTATE of a driver's error, also where a framework has wrapped it."""
+    for each in (failure, failure.__cause__):
+        state = getattr(each, "sqlstate", None) or getattr(each, "pgcode", None)
+        if isinstance(state, str):
+            return state
+    return None
+
+
+def _sqlite_code(failure: BaseException) -> int:
+    for each in (failure, failure.__cause__):
+        code = getattr(each, "sqlite_errorcode", None)
+        if isinstance(code, int):
+            return code
+    return 0

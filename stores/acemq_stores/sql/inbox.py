@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from typing import Any, Final
 
 from acemq_amqp.durations import Duration, milliseconds, seconds
-from acemq_amqp.errors import ConfigurationError
 from acemq_amqp.patterns.claim import Claim
 from acemq_stores.sql import statements as sql
 from acemq_stores.sql.adding import lock_of
+from acemq_stores.sql.awaited import held, in_transaction, lent
+from acemq_stores.sql.beside import Beside, at_address, beside, opener
 from acemq_stores.sql.callers import Caller
 from acemq_stores.sql.connecting import Connect, Database
 from acemq_stores.sql.dialects import POSTGRESQL, Dialect
@@ -24,7 +25,8 @@ from acemq_stores.sql.failures import mapped
 from acemq_stores.sql.idempotency import stored_key
 from acemq_stores.sql.schema import Schema
 from acemq_stores.sql.session import Step, Steps
-from acemq_stores.sql.sources import Access
+from acemq_stores.sql.sources import PATIENCE, Access
+from acemq_stores.sql.sqlalchemy_objects import is_sqlalchemy
 from acemq_stores.sql.tables import IDEMPOTENCY
 
 #: handlers at once, each with a connection
@@ -63,6 +65,7 @@ class _Inbox:
         self._schema = Schema(self._database, IDEMPOTENCY, create=create)
         self._dialect = dialect
         self._purge_at = time.monotonic() + _PURGE_EVERY
+        self._ready = False
 
     def _steps(self, caller: Caller, key: str) -> Steps[Claim]:
         return claiming(
@@ -112,27 +115,23 @@ class SqlInbox(_Inbox):
 
 
 class AsyncSqlInbox(_Inbox):
-    """Transactions on psycopg's asynchronous connections, for coroutine functions.
+    """Transactions on asynchronous connections, for coroutine functions.
 
-    :param connect: an address of PostgreSQL; or what opens a connection, or lends one for a while,
-        such as ``AsyncConnectionPool.connection``
+    :param connect: an address; or what opens a connection of psycopg, aiosqlite or SQLAlchemy, or
+        lends one for a while, such as ``AsyncConnectionPool.connection``, ``AsyncEngine.connect``
+        or an ``async_sessionmaker``
     """
 
     def __init__(self, connect: str | Callable[[], Any], **options: Any) -> None:
-        self._address: str | None = None
+        self._options = options
+        self._beside: Beside | None = None
         if isinstance(connect, str):
-            if not connect.startswith(("postgresql:", "postgres:")):
-                raise ConfigurationError(
-                    "acemq: an 'async def' transactional handler wants PostgreSQL: SQLite has no "
-                    "connection of its own that can be awaited; make the handler a plain 'def', "
-                    "which runs in a thread"
-                )
-            self._open = _opener(connect)
-            self._address = connect
+            self._open = opener(connect)
+            self._beside = at_address(connect)
             super().__init__(connect, **options)
         else:
             self._open = connect
-            super().__init__(self._beside, **options)
+            super().__init__(self._found_beside if callable(connect) else connect, **options)
 
     @asynccontextmanager
     async def transaction(self, key: str) -> AsyncIterator[tuple[Claim, Any]]:
@@ -141,10 +140,13 @@ class AsyncSqlInbox(_Inbox):
         :raises StoreError: the database failed, or is not there; the commit may have taken place
         """
         try:
-            if self._address is None:
-                self._address = await self._looked_up()
-            await self._database.call(self._look_after)
-            async with self._lent() as connection, connection.transaction():
+            await self._look_after()
+            async with AsyncExitStack() as stack:
+                if self._beside is not None and self._beside.lock is not None:
+                    waiting = self._beside.lock.held(PATIENCE)
+                    await stack.enter_async_context(held(self._database.threads, waiting))
+                connection = await stack.enter_async_context(lent(self._open))
+                await stack.enter_async_context(in_transaction(connection))
                 caller = Caller(connection, self._database.table, self._dialect)
                 yield await caller.awaiting(self._steps(caller, key)), connection
         except Exception as failure:
@@ -153,44 +155,36 @@ class AsyncSqlInbox(_Inbox):
                 raise
             raise told from failure
 
-    async def _looked_up(self) -> str:
-        """Where the given connections go to, for a plain one beside them."""
-        from psycopg.conninfo import make_conninfo
+    async def _look_after(self) -> None:
+        """Makes the table ready at the first message, and purges now and then.
 
-        async with self._lent() as connection:
-            told = connection.info
-            return make_conninfo(told.dsn, **({"password": told.password} if told.password else {}))
-
-    def _beside(self) -> Any:
-        import psycopg
-
-        return psycopg.connect(self._address or "")
-
-    def _look_after(self) -> None:
-        if self._schema.ready and time.monotonic() < self._purge_at:
+        On a plain connection in a thread; where only SQLAlchemy knows how to connect, on one more
+        of its own.
+        """
+        if self._ready and time.monotonic() < self._purge_at:
             return
+        if self._beside is None:
+            async with lent(self._open) as connection:
+                if is_sqlalchemy(connection):
+                    await connection.run_sync(self._looked_after_on)
+                    self._ready = True
+                    return
+                self._beside = await beside(connection)
+        await self._database.call(self._looked_after)
+        self._ready = True
+
+    def _looked_after(self) -> None:
         self._schema.ensure()
         self._purge_now_and_then()
         self._database.close()  # it is wanted again in a minute at the earliest
 
-    @asynccontextmanager
-    async def _lent(self) -> AsyncIterator[Any]:
-        given = self._open()
-        if hasattr(given, "__aenter__") and not hasattr(given, "__await__"):
-            async with given as connection:
-                yield connection
-            return
-        connection = await given
-        try:
-            yield connection
-        finally:
-            await connection.close()
+    def _looked_after_on(self, plain: Any) -> None:
+        inbox = _Inbox(lambda: nullcontext(plain), **self._options)
+        inbox._schema.ensure()
+        inbox._purge_at = self._purge_at
+        inbox._purge_now_and_then()
+        self._purge_at = inbox._purge_at
 
-
-def _opener(url: str) -> Callable[[], Any]:
-    from psycopg import AsyncConnection
-
-    async def opened() -> Any:
-        return await AsyncConnection.connect(url, autocommit=True, connect_timeout=10)
-
-    return opened
+    def _found_beside(self) -> Any:
+        assert self._beside is not None  # looked up before anything is asked of it
+        return self._beside.connect()

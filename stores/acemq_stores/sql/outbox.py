@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, Final, Literal, TypeVar
 
 from acemq_amqp.durations import Duration, seconds
@@ -106,8 +107,9 @@ class SqlOutboxStore:
         closed. An id that is there already is one record. On a connection whose methods are
         coroutines this must be awaited; on any other it is done when it returns.
 
-        :param connection: sqlite3, psycopg, any PEP 249 one, or psycopg's AsyncConnection; without
-            one the record is committed by itself, on a connection of the store's own
+        :param connection: sqlite3, psycopg, psycopg2, Django's, any PEP 249 one, SQLAlchemy's
+            Connection or Session, or an asynchronous one of psycopg, aiosqlite or SQLAlchemy;
+            without one the record is committed by itself, on a connection of the store's own
         :raises ConfigurationError: the connection would commit the record at once by itself
         :raises StoreError: the database refused
         """
@@ -131,7 +133,8 @@ class SqlOutboxStore:
         return Done(None)
 
     async def _adding_awaited(self, caller: Caller, records: list[OutboxRecord]) -> None:
-        await self._database.call(self._schema.ensure)
+        may_create = not caller.keeps_others_out
+        await self._database.call(partial(self._schema.ensure, may_create=may_create))
         try:
             await caller.awaiting(self._steps(records, caller))
         except Exception as failure:

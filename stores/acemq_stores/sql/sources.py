@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from acemq_amqp.errors import ConfigurationError
 from acemq_stores.sql.drivers import PSYCOPG, SQLITE3, Driver
 from acemq_stores.sql.lockfile import LockFile
+from acemq_stores.sql.sqlalchemy_objects import cursor_of
 
 #: seconds that a store waits for a connection, or for SQLite's write lock
 PATIENCE = 30.0
@@ -236,6 +237,6 @@ def is_connection(given: Any) -> bool:
 
 
 def _execute(connection: Any, sql: str) -> None:
-    cursor = connection.cursor()
+    cursor = cursor_of(connection)
     cursor.execute(sql)
     cursor.close()
