@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from acemq_amqp.eventlog.store import WindowKey, WindowRow
 
@@ -16,8 +16,9 @@ class OpenWindows:
 
     def __init__(self) -> None:
         self._by_pair: dict[tuple[str, str], dict[float, WindowRow]] = {}
-        #: by lane, when windows close; of a window that has moved or gone a line is left over
-        self._closing: dict[str, list[_Closing]] = {}
+        #: when windows close, by lane, and under None of all lanes; where a window has moved, or is
+        #: gone, a line is left over
+        self._closing: dict[str | None, list[_Closing]] = {None: []}
         self._open: dict[str, int] = {}
         self.watermarks: dict[str, float] = {}
 
@@ -45,8 +46,9 @@ class OpenWindows:
 
     def ripe(self, upto: float | Mapping[str, float], most: int) -> list[WindowRow]:
         """Windows that close by a moment, or of each lane by its own; earliest first."""
-        moments = upto if isinstance(upto, Mapping) else dict.fromkeys(self._closing, upto)
-        found = [row for lane, each in moments.items() for row in self._ripe_in(lane, each, most)]
+        if not isinstance(upto, Mapping):
+            return self._ripe_in(None, upto, most)
+        found = [row for lane, each in upto.items() for row in self._ripe_in(lane, each, most)]
         return heapq.nsmallest(most, found, key=lambda row: row.closes)
 
     def forget_lanes(self, before: float) -> int:
@@ -68,6 +70,7 @@ class OpenWindows:
             self._open[row.lane] = self._open.get(row.lane, 0) + 1
         if row.closes < math.inf and (before is None or before.closes != row.closes):
             line = (row.closes, row.lane, row.key, row.start)
+            heapq.heappush(self._closing[None], line)
             heapq.heappush(self._closing.setdefault(row.lane, []), line)
 
     def _remove(self, lane: str, key: str, start: float) -> None:
@@ -81,7 +84,7 @@ class OpenWindows:
             del self._open[lane]
             self._closing.pop(lane, None)
 
-    def _ripe_in(self, lane: str, upto: float, most: int) -> Sequence[WindowRow]:
+    def _ripe_in(self, lane: str | None, upto: float, most: int) -> list[WindowRow]:
         closing = self._closing.get(lane, [])
         found: dict[_Closing, WindowRow] = {}
         while closing and closing[0][0] <= upto and len(found) < most:

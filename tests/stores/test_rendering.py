@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from acemq_amqp import ConfigurationError
-from acemq_stores.sql import statements
+from acemq_stores.sql import log_statements, statements, window_statements
 from acemq_stores.sql.dialects import DIALECTS, POSTGRESQL, SQLITE, checked_table
 from acemq_stores.sql.drivers import driver_of
 from acemq_stores.sql.rendering import Rendering, Statement
@@ -41,17 +41,26 @@ def test_a_paramstyle_that_is_none_is_refused() -> None:
         Rendering(SQLITE, "dollar", "t")
 
 
+def named_statements() -> list[Statement]:
+    return [
+        each
+        for module in (statements, log_statements, window_statements)
+        for each in vars(module).values()
+        if isinstance(each, Statement)
+    ]
+
+
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=list(DIALECTS))
 def test_every_statement_can_be_said_in_every_dialect(dialect: Any) -> None:
     rendering = Rendering(dialect, "qmark", "t")
-    named = [each for each in vars(statements).values() if isinstance(each, Statement)]
-    assert len(named) > 25
+    named = named_statements()
+    assert len(named) > 75
     for each in named:
         assert "{" not in rendering.sql(each)
 
 
 def test_statements_have_names_of_their_own() -> None:
-    named = [each for each in vars(statements).values() if isinstance(each, Statement)]
+    named = named_statements()
     assert len({each.name for each in named}) == len(named)
 
 

@@ -82,6 +82,15 @@ def position(session: Session, group: str, stream: str) -> Position | None:
     return found[0] if found else None
 
 
+def create(session: Session, group: str, stream: str, next: int, anchor: str) -> Position | None:
+    """Puts a group there, unless it stands somewhere."""
+    values = {"group": group, "stream": stream, "next": next, "anchor": kept(anchor)}
+    made = session.row(sql.CREATE_PLACE, **values)
+    if made is not None:
+        session.change(sql.FIRST_EPOCH, number=made[0])
+    return position(session, group, stream)
+
+
 def hold(session: Session, group: str, stream: str, holder: str, lease: float) -> Position | None:
     """Takes a stream whole."""
     place = place_of(session, group, stream)

@@ -50,13 +50,17 @@ POSITION: Final = Statement("position", _POSITION + "p.group_name = :group AND p
 
 POSITIONS: Final = Statement("positions", _POSITION + "p.stream IN ({given_text})")
 
-#: Epochs begin at the clock: those of a group that was deleted before are all lower.
 CREATE_PLACE: Final = Statement(
     "create_place",
     """
 INSERT INTO {table} (group_name, stream, epoch, next, anchor)
-VALUES (:group, :stream, CAST({now} * 1000 AS bigint), :next, :anchor)
-ON CONFLICT (group_name, stream) DO NOTHING""",
+VALUES (:group, :stream, 0, :next, :anchor)
+ON CONFLICT (group_name, stream) DO NOTHING RETURNING number""",
+)
+
+#: Numbers are given once, so that no epoch is that of a group that was deleted before.
+FIRST_EPOCH: Final = Statement(
+    "first_epoch", "UPDATE {table} SET epoch = number * 4294967296 WHERE number = :number"
 )
 
 HOLD: Final = Statement(

@@ -183,10 +183,14 @@ CREATE TABLE {table}_windows (
     state text NOT NULL,
     PRIMARY KEY (query, stream, lane, key, starts)
 ){fillfactor}""",
+            # partial, so that no planner takes them for looking windows up by their keys; and the
+            # first of a sum, so that none takes it where a lane is named
             """
-CREATE INDEX {bare}_windows_closes ON {table}_windows (query, stream, closes)""",
+CREATE INDEX {bare}_windows_closes ON {table}_windows (query, stream, (closes + 0))
+WHERE closes IS NOT NULL""",
             """
-CREATE INDEX {bare}_windows_lane ON {table}_windows (query, stream, lane, closes)""",
+CREATE INDEX {bare}_windows_lane ON {table}_windows (query, stream, lane, closes)
+WHERE closes IS NOT NULL""",
             """
 CREATE TABLE {table}_watermarks (
     query bigint NOT NULL,

@@ -80,19 +80,35 @@ ON CONFLICT (query, stream, lane, key, starts) DO UPDATE
     state="text",
 )
 
-REMOVE_WINDOWS: Final = over(
+# Each key is looked up in the index, however many windows there are: LATERAL with OFFSET, and
+# SQLite's CROSS JOIN, leave the planner no other way.
+REMOVE_WINDOWS: Final = Statement(
     "remove_windows",
     """
-DELETE FROM {table}_windows
-WHERE query = :number AND stream = :stream
-    AND (lane, key, starts) IN (SELECT given.lane, given.key, given.starts FROM {rows})""",
-    lane="text",
-    key="text",
-    starts="double precision",
+DELETE FROM {table}_windows WHERE ctid = ANY (ARRAY (
+    SELECT found.ctid FROM json_to_recordset(CAST(:rows AS json))
+        AS given (lane text, key text, starts double precision)
+    CROSS JOIN LATERAL (
+        SELECT w.ctid FROM {table}_windows w
+        WHERE w.query = :number AND w.stream = :stream
+            AND w.lane = given.lane AND w.key = given.key AND w.starts = given.starts
+        OFFSET 0
+    ) AS found
+))""",
+    others={
+        "sqlite": """
+DELETE FROM {table}_windows WHERE rowid IN (
+    SELECT w.rowid FROM (
+        SELECT json_extract(value, '$.lane') AS of_lane, json_extract(value, '$.key') AS of_key,
+            json_extract(value, '$.starts') AS of_start
+        FROM json_each(:rows)
+    ) AS given CROSS JOIN {table}_windows w
+    WHERE w.query = :number AND w.stream = :stream
+        AND w.lane = given.of_lane AND w.key = given.of_key AND w.starts = given.of_start
+)"""
+    },
 )
 
-# Each pair is looked up in the index, however many windows there are: LATERAL with OFFSET, and
-# SQLite's CROSS JOIN, leave the planner no other way.
 FIND_WINDOWS: Final = Statement(
     "find_windows",
     f"""
@@ -118,8 +134,8 @@ RIPE: Final = Statement(
     "ripe",
     f"""
 SELECT {_WINDOW} FROM {{table}}_windows w
-WHERE w.query = {_QUERY} AND w.stream = :stream AND w.closes <= :upto
-ORDER BY w.closes LIMIT :most""",
+WHERE w.query = {_QUERY} AND w.stream = :stream AND w.closes + 0 <= :upto
+ORDER BY w.closes + 0 LIMIT :most""",
 )
 
 #: Of each lane up to a moment of its own.

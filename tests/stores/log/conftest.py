@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.stores.conftest import Call
-from tests.stores.log.stands import Group, Stand
+from tests.stores.log.stands import Group, Stand, sqlite_address
 from tests.support.postgres import fresh_database
 
 
@@ -15,16 +15,14 @@ from tests.support.postgres import fresh_database
     scope="module",
     params=["memory", "sqlite", pytest.param("postgresql", marks=pytest.mark.server)],
 )
-def stand(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Stand]:
+def stand(request: pytest.FixtureRequest) -> Iterator[Stand]:
     """A store in memory, on SQLite, on PostgreSQL."""
     if request.param == "postgresql":
         with fresh_database(request.getfixturevalue("postgres")) as address:
             yield from _closing(Stand(address))
     elif request.param == "sqlite":
-        folder = tmp_path_factory.mktemp("log")
-        yield from _closing(Stand(f"sqlite:///{folder}/log.db"))
+        with sqlite_address() as address:
+            yield from _closing(Stand(address))
     else:
         yield Stand(None)
 

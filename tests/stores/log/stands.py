@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from acemq_amqp.eventlog.memory_store import InMemoryLogStore
@@ -15,6 +18,15 @@ from tests.stores.conftest import Call
 
 LEASE = 30.0
 _numbers = itertools.count(1)
+
+
+@contextmanager
+def sqlite_address() -> Iterator[str]:
+    """A new SQLite database, in memory's file system where there is one: no test here is about
+    what a disk keeps, and each commit waits for it three times."""
+    memory = Path("/dev/shm")
+    with TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
+        yield f"sqlite:///{folder}/log.db"
 
 
 class Stand:

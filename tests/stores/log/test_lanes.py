@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from acemq_amqp.eventlog.store import Fence, LaneLease
@@ -85,7 +87,7 @@ def test_a_fence_that_was_passed_does_nothing(group: Group, other: Group, how: s
     before = group.position()
     assert group.leases({"b": 10}, fence=fence) == []
     assert group.call(group.store.renew_lanes(fence, ["a"], "t")) == set()
-    output = {"records": [group.record("r")], "seen": ["w"]}
+    output: dict[str, Any] = {"records": [group.record("r")], "seen": ["w"]}
     assert group.settles({"a": 11}, ["a"], fence=fence, **output) == set()
     assert not group.advances(12, fence=fence)
     assert (group.position(), group.out(), group.unseen("w")) == (before, [], {"w"})
@@ -141,7 +143,7 @@ def test_where_one_lane_was_lost_nothing_is_written_and_the_others_are_told(grou
     group.leases({"a": 10, "b": 10}, "t")
     group.settles({}, ["b"], "t")
     group.leases({"b": 10}, "u")
-    output = {"records": [group.record("r")], "seen": ["w"]}
+    output: dict[str, Any] = {"records": [group.record("r")], "seen": ["w"]}
     assert group.settles({"a": 11, "b": 11}, ["a"], "t", **output) == {"a"}
     assert group.lanes() == {"a": (10, 1, "t"), "b": (10, 2, "u")}
     assert (group.out(), group.unseen("w")) == ([], {"w"})

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from acemq_amqp import ConfigurationError
-from acemq_amqp.eventlog.store import Fence, LogStore
+from acemq_amqp.eventlog.store import Fence, LogStore, Step
 from acemq_amqp.patterns import OutboxStore
 from tests.stores.log.stands import LEASE, Group, Stand, window
 
@@ -153,6 +153,27 @@ def test_a_stream_with_a_leased_lane_is_not_held(group: Group) -> None:
     assert group.call(group.store.renew_lanes(fence, ["a"], "t")) == set()
 
 
+@pytest.mark.parametrize("by", ["hold", "commit", "renew", "lanes"])
+def test_a_view_of_the_store_leases_for_longer(group: Group, by: str) -> None:
+    longer: LogStore = group.store.leasing(LEASE * 10)
+    assert (longer.lease, group.store.lease) == (LEASE * 10, LEASE)
+    fence = group.create().fence
+    if by == "lanes":
+        assert group.call(longer.lease_lanes(fence, {"a": 10}, "t"))
+    elif by == "hold":
+        assert group.call(longer.hold(group.name, group.stream, "one"))
+    else:
+        fence = group.held("one")
+        if by == "commit":
+            assert group.call(longer.commit(fence, "one", Step(11)))
+        else:
+            assert group.call(longer.renew([fence], "one")) == {fence}
+    group.stand.pass_time(LEASE * 9)
+    assert group.hold("two") is None
+    group.stand.pass_time(LEASE * 2)
+    assert group.hold("two") is not None
+
+
 # ------------------------------------------------------------ committing
 
 
@@ -252,9 +273,10 @@ def test_output_is_there_with_the_cursor_and_one_id_is_one_record(group: Group) 
     assert len(group.out()) == 120
 
 
+@pytest.mark.parametrize(
+    "stand", ["sqlite", pytest.param("postgresql", marks=pytest.mark.server)], indirect=True
+)
 def test_a_step_with_a_strange_record_writes_nothing(group: Group) -> None:
-    if group.stand.database is None:
-        pytest.skip("an outbox in memory takes what it is given")
     group.create()
     fence = group.held()
     with pytest.raises(ConfigurationError, match="no outbox record"):
@@ -340,7 +362,12 @@ def test_streams_that_were_deleted_are_forgotten_by_all(group: Group, other: Gro
     other.create()
     group.call(group.store.create(other.name, group.stream, 1, ""))
     query = group.registers()
-    output = {"query": query, "windows": [window()], "watermarks": {"a": 1.0}, "seen": ["w"]}
+    output: dict[str, Any] = {
+        "query": query,
+        "windows": [window()],
+        "watermarks": {"a": 1.0},
+        "seen": ["w"],
+    }
     assert group.commits(group.held(), 11, **output)
     assert other.commits(other.held(), 11, **output)
     assert group.call(group.store.delete_streams([group.stream])) is None

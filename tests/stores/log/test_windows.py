@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -55,7 +56,7 @@ def test_a_reset_drops_what_was_open_and_passes_who_is_at_it(
         assert group.ripe(query, 100.0) == []
         assert group.watermarks(query) == {}
         assert group.call(group.store.open_windows(query)) == 0
-    output = {"records": [group.record("r")], "windows": [window()]}
+    output: dict[str, Any] = {"records": [group.record("r")], "windows": [window()]}
     assert not group.commits(fence, 12, query=old, **output)
     assert (group.position().next, group.out()) == (11, [])
     assert group.commits(fence, 12, query=new, **output)
