@@ -78,6 +78,13 @@ class Attached:
         self.last = last
         self.tail = tail
 
+    async def wait(self, deadline: Deadline) -> bool:
+        """Waits until something is there to be taken; False at the deadline.
+
+        :raises BrokerError: the attachment has ended
+        """
+        return await self._reader.wait(deadline)
+
     async def take(self, most: int, deadline: Deadline) -> list[LogRecord]:
         """What comes next, oldest first; empty at the deadline.
 

@@ -127,12 +127,14 @@ class Handling:
     async def _take(self, most: int, deadline: float) -> list[LogRecord]:
         if self._whole.over:
             return []
+        if not await self._hold.stands.wait(deadline):  # what is claimed must not wait for it
+            return []
         most = self._quota.claim(most)
         if not most:  # others handle the last ones, or give them back
             await self._whole.pause(max(0.0, deadline - self._reading.now()))
             return []
         self._claimed += most
-        records = await self._hold.take(most, deadline)
+        records = await self._hold.take(most, self._reading.now())
         fresh = await self._reading.unseen(records)
         fresh = [each for each in fresh if not each.window or each.window.id not in self._seen]
         if records and not fresh:
