@@ -30,13 +30,15 @@ class ExchangeDeclaration:
     def __post_init__(self) -> None:
         checked_name(self.name, "exchange")
         checked_name(self.kind, f"kind of the exchange {self.name!r}")
+        what = f"exchange {self.name!r}"
+        checked_flags(what, durable=self.durable, auto_delete=self.auto_delete)
         if self.kind not in _KINDS and not self.kind.startswith("x-"):
             near = difflib.get_close_matches(self.kind, _KINDS, 1) or _KINDS
             raise ConfigurationError(
                 f"acemq: the exchange {self.name!r} is of the kind {self.kind!r}, which no broker "
                 f"has: take {' or '.join(near)}, or a plugin's, which starts with x-"
             )
-        _freeze(self, f"exchange {self.name!r}")
+        _freeze(self, what)
 
     def __str__(self) -> str:
         lasting = "durable" if self.durable else "transient"
@@ -64,7 +66,11 @@ class QueueDeclaration:
                 f"acemq: the queue {self.name!r} cannot be declared: the broker keeps names that "
                 "start with amq. for itself; give it another"
             )
-        _freeze(self, f"queue {self.name!r}")
+        what = f"queue {self.name!r}"
+        checked_flags(
+            what, durable=self.durable, auto_delete=self.auto_delete, exclusive=self.exclusive
+        )
+        _freeze(self, what)
 
     def __str__(self) -> str:
         lasting = "durable" if self.durable else "transient"
@@ -88,6 +94,7 @@ class BindingDeclaration:
     to_exchange: bool = False
 
     def __post_init__(self) -> None:
+        checked_flags(f"binding of {self.destination!r}", to_exchange=self.to_exchange)
         checked_name(self.destination, "exchange" if self.to_exchange else "queue")
         if self.source == "":
             raise ConfigurationError(
@@ -118,6 +125,18 @@ def mapping_by_name(arguments: Mapping[str, Any], what: str) -> Mapping[str, Any
     if not isinstance(arguments, Mapping) or not all(isinstance(key, str) for key in arguments):
         raise ConfigurationError(f"acemq: the arguments of the {what} are not a mapping by name")
     return arguments
+
+
+def checked_flags(what: str, **flags: Any) -> None:
+    """Lets True and False through, and nothing that only passes for one.
+
+    :raises ConfigurationError: something else
+    """
+    for name, value in flags.items():
+        if not isinstance(value, bool):
+            raise ConfigurationError(
+                f"acemq: {name} of the {what} is {value!r}: give True or False"
+            )
 
 
 def _freeze(declaration: Declaration, what: str) -> None:

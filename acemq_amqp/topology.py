@@ -17,6 +17,7 @@ from acemq_amqp.declarations import (
     Declaration,
     ExchangeDeclaration,
     QueueDeclaration,
+    checked_flags,
     mapping_by_name,
 )
 from acemq_amqp.durations import Duration
@@ -110,7 +111,12 @@ class Topology:
         :param args: further arguments
         :raises ConfigurationError: arguments that contradict each other
         """
-        given = mapping_by_name(args or {}, f"queue {name!r}")
+        what = f"queue {name!r}"
+        checked_flags(what, dead_letter=dead_letter, single_active=single_active)
+        checked_flags(what, durable=durable, auto_delete=auto_delete, exclusive=exclusive)
+        if quorum is not None:
+            checked_flags(what, quorum=quorum)
+        given = mapping_by_name(args or {}, what)
         kept = durable and not auto_delete and not exclusive
         arguments = _queue_type(name, quorum, kept, given)
         if dead_letter:

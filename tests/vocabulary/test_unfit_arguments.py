@@ -35,6 +35,23 @@ def test_a_classic_queue_has_priorities() -> None:
 
 
 @pytest.mark.parametrize(
+    "option", ["durable", "auto_delete", "exclusive", "quorum", "dead_letter", "single_active"]
+)
+def test_a_queue_takes_true_and_false_only(option: str) -> None:
+    wrong: dict[str, Any] = {option: "no"}
+    with pytest.raises(ConfigurationError, match=f"{option} of the queue 'orders' is 'no'"):
+        Topology().queue("orders", **wrong)
+
+
+def test_exchanges_and_bindings_take_true_and_false_only() -> None:
+    wrong: Any = "no"
+    with pytest.raises(ConfigurationError, match="durable of the exchange 'events'"):
+        Topology().exchange("events", durable=wrong)
+    with pytest.raises(ConfigurationError, match="to_exchange of the binding of 'orders'"):
+        Topology().binding("orders", "events", to_exchange=wrong)
+
+
+@pytest.mark.parametrize(
     ("noun", "told"),
     [("queue", "a queue"), ("exchange", "an exchange"), ("Envelope", "an Envelope")],
 )
