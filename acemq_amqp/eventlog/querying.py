@@ -57,12 +57,12 @@ class Querying(Running):
     async def _hold(self, stream: str, what: str) -> bool:
         """Works on a stream until that ends; False where another runner does."""
         await self._check_placed(stream)
+        await self._check_current()
         hold = await held(self.run.reading, stream, placed=True)
         if hold is None:
             return False
         self._holds[stream] = hold
         try:
-            await self._check_current()
             await StreamWorker(self.run, hold, self._plan, self, what).run()
         finally:
             del self._holds[stream]
