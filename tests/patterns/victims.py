@@ -25,6 +25,8 @@ from tests.stores.databases import opened
 
 #: leases that end while a test waits
 SHORT = 1.0
+#: one that does not, however busy the machine is
+STEADY = 15.0
 
 
 class Death:
@@ -154,9 +156,9 @@ def consume(flavour: str, url: str, queue: str, handler: Any) -> None:
     asyncio.run(run())
 
 
-def relay(flavour: str, url: str, database: str, death: Death) -> None:
+def relay(flavour: str, url: str, database: str, death: Death, lease: float = SHORT) -> None:
     """Relays until it is killed."""
-    store = DyingOutbox(database, lease=SHORT)
+    store = DyingOutbox(database, lease=lease)
     store.death = death
     if flavour == "blocking":
         BlockingRelay(blocking.connect(url), store, interval=0.05, batch=10).start()
@@ -178,7 +180,7 @@ def main(program: str, flavour: str, url: str, database: str, queue: str, *death
     elif program == "inbox":
         consume(flavour, url, queue, working(database, dies, flavour))
     else:
-        relay(flavour, url, database, dies)
+        relay(flavour, url, database, dies, STEADY if program == "steady-relay" else SHORT)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from psycopg_pool import ConnectionPool
 from acemq_amqp import StoreError
 from acemq_amqp.patterns import Claim
 from acemq_amqp.patterns.waiting import driven
-from acemq_stores import SqlIdempotencyStore
+from acemq_stores import SqlClaimCheckStore, SqlIdempotencyStore
 from acemq_stores.sql import connecting, sources
 from acemq_stores.sql.lockfile import LockFile
 from tests.stores import databases
@@ -215,4 +215,22 @@ def test_a_step_of_sqlite_s_clock_ends_a_lease_early_and_its_holder_is_told(
     assert driven(store.claim("id", "two")) is Claim.CLAIMED
     assert driven(store.confirm("id", "one")) is False
     assert driven(store.confirm("id", "two")) is True
+    store.close()
+
+
+def test_a_full_disk_is_told_and_leaves_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "x.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE filler (id integer)")
+
+    def opened() -> sqlite3.Connection:
+        connection = sqlite3.connect(path)
+        connection.execute("PRAGMA max_page_count = 20")
+        return connection
+
+    store = SqlClaimCheckStore(opened)
+    with pytest.raises(StoreError, match="database or disk is full"):
+        store.put(b"x" * 200_000)
+    assert list(store.listing()) == []
+    assert store.get(store.put(b"small")) == b"small"
     store.close()

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -209,6 +210,44 @@ def test_a_missing_table_is_named_where_the_open_transaction_is_in_the_way(
         tx.execute("INSERT INTO orders VALUES (1)")
         with pytest.raises(ConfigurationError, match="call create_schema first"):
             store.add(made("id-1"), connection=tx)
+    store.close()
+
+
+class Foreign:
+    """A connection of a driver that nobody knows."""
+
+    def __init__(self, path: Path, **claims: Any) -> None:
+        self._inner = sqlite3.connect(path)
+        self.__dict__.update(claims)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+def test_a_driver_that_is_not_known_is_taken_on_trust_once_its_dialect_is(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("acemq_stores.sql.drivers._doubted", set())
+    monkeypatch.setattr("tests.paramstyle", "qmark", raising=False)  # as PEP 249 has it
+    database = f"sqlite:///{tmp_path}/x.db"
+    create_schema(database)
+    store = SqlOutboxStore(database, dialect="sqlite")
+    with closing(Foreign(tmp_path / "x.db")) as tx:
+        with pytest.raises(ConfigurationError, match="name their SQL with dialect="):
+            SqlOutboxStore(database).add(made("id-1"), connection=tx)
+        for id_ in ("id-1", "id-2"):
+            store.add(made(id_), connection=tx)
+        tx.commit()
+    assert ids(database) == ["id-1", "id-2"]
+    assert [text for text in caplog.messages if "taken on trust" in text] == [
+        f"acemq: {__name__} is a driver the outbox does not know: that its connections open "
+        "transactions by themselves is taken on trust"
+    ]
+    with (
+        closing(Foreign(tmp_path / "x.db", autocommit=True)) as tx,
+        pytest.raises(ConfigurationError, match="commit the record at once"),
+    ):
+        store.add(made("id-3"), connection=tx)
     store.close()
 
 
