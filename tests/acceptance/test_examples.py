@@ -18,7 +18,14 @@ pytestmark = pytest.mark.server
 _FAR_TOO_LONG = 60
 
 EXAMPLES = sorted(path.name for path in (ROOT / "examples").glob("*.py"))
-TESTED = ("async_service.py", "blocking_script.py", "codec_swap.py", "outbox_orders.py")
+TESTED = (
+    "async_service.py",
+    "blocking_script.py",
+    "codec_swap.py",
+    "outbox_orders.py",
+    "replay.py",
+    "streaming.py",
+)
 
 
 def test_every_example_is_tested_here() -> None:
