@@ -246,7 +246,7 @@ class SqlOutboxStore:
     async def _change(self, statement: Statement, **values: Any) -> int:
         return await self._do(lambda session: session.change(statement, **values), Access.ONE)
 
-    async def _do(self, work: Callable[[Session], T], access: Access = Access.SEVERAL) -> T:
+    async def _do(self, work: Callable[[Session], T], access: Access = Access.EACH) -> T:
         return await self._database.call(self._done, work, access)
 
     def _done(self, work: Callable[[Session], T], access: Access) -> T:
@@ -274,8 +274,9 @@ class SqlOutboxStore:
 
     def _claimed(self, relay: str, most: int) -> Claimed:
         started = time.monotonic()
+        # A process that is stopped in here must not keep others from what it holds.
         rows, left = self._done(
-            lambda session: self._claim_in(session, relay, most, started), Access.SEVERAL
+            lambda session: self._claim_in(session, relay, most, started), Access.EACH
         )
         return Claimed(sorted(map(_row, rows), key=lambda row: row.seq), left)
 

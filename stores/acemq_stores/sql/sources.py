@@ -28,6 +28,8 @@ class Access(Enum):
     READ = "read"
     #: changes something, by one statement
     ONE = "one statement"
+    #: changes something, by statements of which each stands by itself: no lock outlives one
+    EACH = "each statement"
     #: changes something, by statements that belong together
     SEVERAL = "several statements"
 
