@@ -121,6 +121,17 @@ def test_what_is_added_is_claimed_as_it_was_in_order_and_marked_once(
     assert one.claims() == []
 
 
+def test_many_at_once_keep_their_order_and_their_bytes(outbox: Outbox, call: Call) -> None:
+    bodies = [b"\x00\xff" * 300_000, b"", b"'%s\\", b"\x00\xff" * 300_000, "Größe 🐇".encode()]
+    records = [
+        OutboxRecord(f"id-{n}", "", f"q%{n}", body, "text/%s", bytes([n]) * n, f"key-{n % 2}")
+        for n, body in enumerate(bodies)
+    ]
+    outbox.store.add_many([*records, records[0]])
+    rows = sorted(Relay(outbox, call, "one").claims(), key=lambda row: row.seq)
+    assert [row.record for row in rows] == records
+
+
 def test_an_id_that_is_there_already_is_one_record(outbox: Outbox, call: Call) -> None:
     for _ in range(2):
         outbox.store.add(made("id-1", "k"))

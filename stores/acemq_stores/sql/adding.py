@@ -9,7 +9,9 @@ transaction usable.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+import json
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 from zlib import crc32
 
@@ -22,6 +24,8 @@ from acemq_stores.sql.session import Step, Steps
 from acemq_stores.sql.tables import BUCKETS
 
 _NO_KEY: Final = -1
+#: bytes of bodies that one statement carries, where more than one record is in it
+_LARGE: Final = 1024 * 1024
 _READ_COMMITTED: Final = "read committed"
 #: unique violation; serialization failure: another's row that this snapshot does not show
 _THERE_ALREADY: Final = ("23505", "40001")
@@ -66,19 +70,52 @@ def adding(
     """
     isolated = False
     if dialect is POSTGRESQL:
-        # keys in one order, so that transactions which write the same ones do not wait crosswise
-        for key in sorted({each.ordering_key for each in records} - {""} if lock_keys else ()):
-            yield Step(sql.LOCK_KEY, {"lock": lock_of(table, key)}, wants=True)
+        if lock_keys:
+            yield from _locked(records, table)
         rows = yield Step(sql.ISOLATION, {}, wants=True)
         isolated = rows[0][0] != _READ_COMMITTED
-    for each in records:
-        write = Step(sql.ADD, _values(each))
+    for batch in _batches(records, at_once=dialect is POSTGRESQL and not isolated):
+        write = Step(sql.ADD, _values(batch[0])) if len(batch) == 1 else _written_at_once(batch)
         if isolated:
             yield from _in_savepoint(write)
         else:
             yield write
     if channel and records and dialect is POSTGRESQL:
         yield Step(sql.NOTIFY, {"channel": channel}, wants=True)
+
+
+def _locked(records: Sequence[OutboxRecord], table: str) -> Steps[None]:
+    # keys in one order, so that transactions which write the same ones do not wait crosswise
+    keys = sorted({each.ordering_key for each in records} - {""})
+    if keys:
+        locks = json.dumps([lock_of(table, key) for key in keys])
+        yield Step(sql.LOCK_KEYS, {"given": locks}, wants=True)
+
+
+def _batches(records: Sequence[OutboxRecord], *, at_once: bool) -> Iterator[list[OutboxRecord]]:
+    """Records by statement: one by one, or so many that no statement is a large one."""
+    batch: list[OutboxRecord] = []
+    size = 0
+    for each in records:
+        if batch and (not at_once or size + len(each.body) > _LARGE):
+            yield batch
+            batch, size = [], 0
+        batch.append(each)
+        size += len(each.body)
+    if batch:
+        yield batch
+
+
+def _written_at_once(records: Sequence[OutboxRecord]) -> Step:
+    rows = [
+        {**_values(each), "headers": _as_text(each.headers), "body": _as_text(each.body)}
+        for each in records
+    ]
+    return Step(sql.ADD_MANY, {"given": json.dumps(rows)})
+
+
+def _as_text(content: bytes) -> str:
+    return b64encode(content).decode("ascii")
 
 
 def _in_savepoint(write: Step) -> Steps[None]:

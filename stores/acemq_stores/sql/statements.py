@@ -125,7 +125,9 @@ LIMIT_IDLE: Final = Statement(
 # ---------------------------------------------------------------- outbox: writing
 
 #: Waits for the transactions that hold the key, and tells how this one is isolated.
-LOCK_KEY: Final = Statement("lock_key", "SELECT pg_advisory_xact_lock(:lock)")
+LOCK_KEYS: Final = Statement(
+    "lock_keys", "SELECT pg_advisory_xact_lock(value) FROM ({given}) AS given"
+)
 ISOLATION: Final = Statement("isolation", "SELECT current_setting('transaction_isolation')")
 
 ADD: Final = Statement(
@@ -134,6 +136,19 @@ ADD: Final = Statement(
 INSERT INTO {table} (id, exchange, routing_key, ordering_key, bucket, content_type, headers, body,
     created)
 VALUES (:id, :exchange, :routing_key, :ordering_key, :bucket, :content_type, :headers, :body, {now})
+ON CONFLICT (id) DO NOTHING""",
+)
+
+#: The same of many, in their order: JSON, with bytes in base64.
+ADD_MANY: Final = Statement(
+    "add_many",
+    """
+INSERT INTO {table} (id, exchange, routing_key, ordering_key, bucket, content_type, headers, body,
+    created)
+SELECT id, exchange, routing_key, ordering_key, bucket, content_type,
+    decode(headers, 'base64'), decode(body, 'base64'), {now}
+FROM json_to_recordset(CAST(:given AS json)) AS given (id text, exchange text, routing_key text,
+    ordering_key text, bucket integer, content_type text, headers text, body text)
 ON CONFLICT (id) DO NOTHING""",
 )
 
