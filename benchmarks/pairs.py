@@ -16,9 +16,10 @@ from benchmarks import (
     raw_aiopika,
     raw_pika,
     relays,
+    windows,
 )
 from benchmarks.measure import Aim, Contender, Pair
-from benchmarks.queues import COMPUTE, CONSUME, CONSUME_NOTED, PUBLISH, RELAY
+from benchmarks.queues import COMPUTE, CONSUME, CONSUME_NOTED, PUBLISH, RELAY, WINDOWS
 
 _PIKA = Contender("pika, one by one", raw_pika.publish, part=10)
 _PLAIN_RELAY = Contender("row by row", plain_relay.relay, part=10)
@@ -90,6 +91,20 @@ PAIRS = (
         Aim(rate=1500),
         Contender("idempotent, 16 at once", idempotent.noted_blocking),
         Contender("consume, 16 at once", idempotent.plain_blocking),
+    ),
+    Pair(
+        "windows, a second long",
+        WINDOWS,
+        Aim(rate=3000),
+        Contender("200 close a second", windows.seconds_long),
+        Contender("10 open, none closes", windows.alone),
+    ),
+    Pair(
+        "windows, 100,000 open",
+        WINDOWS,
+        Aim(ratio=0.87),
+        Contender("10 hot, others open", windows.beside_many),
+        Contender("10 hot alone", windows.alone),
     ),
     Pair(
         "claim check inline, 4 kB",
