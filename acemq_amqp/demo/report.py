@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 from acemq_amqp.demo.findings import EXPECTED, Expectation, Findings, SetAside, wrong_counts
+from acemq_amqp.demo.log_part import LOGS, wrong_log_counts
 from acemq_amqp.demo.pattern_findings import PATTERNS, PatternFindings, wrong_pattern_counts
 from acemq_amqp.demo.scenario import BY_EXCHANGE, STRAIGHT
 
@@ -21,18 +22,24 @@ def heading(where: str, *, in_memory: bool) -> str:
     )
     story = (
         f"Each flavour sends {len(STRAIGHT)} orders straight to a queue and {len(BY_EXCHANGE)} "
-        "through a topic exchange. Some fail.\nThen four patterns, with SQLite and files in a "
-        "folder that is gone afterwards."
+        "through a topic exchange. Some fail.\nThen four patterns and an event log, with SQLite "
+        "and files in a folder that is gone afterwards."
     )
     return "\n".join((f"acemq demo on {where}", place, story))
 
 
-def report(played: Sequence[Findings], patterns: Sequence[PatternFindings]) -> str:
+def report(
+    played: Sequence[Findings],
+    patterns: Sequence[PatternFindings],
+    logs: Sequence[PatternFindings],
+) -> str:
     """The whole report of plays that came to their end."""
     wrong = [sentence for each in played for sentence in wrong_counts(each)]
     wrong += [sentence for each in patterns for sentence in wrong_pattern_counts(each)]
+    wrong += [sentence for each in logs for sentence in wrong_log_counts(each)]
     main = ("", *_table(EXPECTED, played), "", *_aside(played))
-    return "\n".join((*main, *_table(PATTERNS, patterns), "", *_verdict(wrong)))
+    further = (*_table(PATTERNS, patterns), "", *_table(LOGS, logs), "")
+    return "\n".join((*main, *further, *_verdict(wrong)))
 
 
 def _table(

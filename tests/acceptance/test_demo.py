@@ -38,6 +38,13 @@ COUNTS = {
     "told out of order": 0,
     "jobs handled": 60,
     "consumers at work": 4,
+    "scans read": 4,
+    "read by another": 4,
+    "read again": 4,
+    "the other moved by": 0,
+    "windows closed": 2,
+    "their takings": 9,
+    "windows open": 2,
 }
 
 
