@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import heapq
+import itertools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from acemq_amqp.eventlog.store import WindowKey, WindowRow
 
@@ -46,10 +47,14 @@ class OpenWindows:
 
     def ripe(self, upto: float | Mapping[str, float], most: int) -> list[WindowRow]:
         """Windows that close by a moment, or of each lane by its own; earliest first."""
-        if not isinstance(upto, Mapping):
-            return self._ripe_in(None, upto, most)
-        found = [row for lane, each in upto.items() for row in self._ripe_in(lane, each, most)]
-        return heapq.nsmallest(most, found, key=lambda row: row.closes)
+        moments = upto if isinstance(upto, Mapping) else {None: upto}
+        taken: list[tuple[str | None, _Closing]] = []
+        ripening = [self._ripening(lane, each, taken) for lane, each in moments.items()]
+        merged = heapq.merge(*ripening, key=lambda row: row.closes)
+        found = list(itertools.islice(merged, most))
+        for lane, line in taken:
+            heapq.heappush(self._closing[lane], line)
+        return found
 
     def forget_lanes(self, before: float) -> int:
         """Drops watermarks of lanes without windows."""
@@ -84,14 +89,19 @@ class OpenWindows:
             del self._open[lane]
             self._closing.pop(lane, None)
 
-    def _ripe_in(self, lane: str | None, upto: float, most: int) -> list[WindowRow]:
+    def _ripening(
+        self, lane: str | None, upto: float, taken: list[tuple[str | None, _Closing]]
+    ) -> Iterator[WindowRow]:
+        """Windows one by one as they close; their lines are taken off, and what is left over goes.
+
+        :param taken: what was taken off, to be put back
+        """
         closing = self._closing.get(lane, [])
-        found: dict[_Closing, WindowRow] = {}
-        while closing and closing[0][0] <= upto and len(found) < most:
+        last: _Closing | None = None
+        while closing and closing[0][0] <= upto:
             line = heapq.heappop(closing)
             row = self._by_pair.get((line[1], line[2]), {}).get(line[3])
-            if row is not None and row.closes == line[0]:
-                found[line] = row
-        for line in found:
-            heapq.heappush(closing, line)
-        return list(found.values())
+            if row is not None and row.closes == line[0] and line != last:
+                last = line
+                taken.append((lane, line))
+                yield row
