@@ -58,7 +58,9 @@ class LaneConsuming(Running):
         if self._plan.limit is not None:
             most = min(most, self._plan.limit - self._handled)
         wanted = Wanted(most, 1, self._lane)
+        passed = self._popping.passed
         messages = await self._popping.pop(wanted, self._reading.now() + GLANCE)
+        self._finished(self._popping.passed - passed)
         self.well(self._lane)
         if not messages:
             self._quiet()
@@ -68,9 +70,12 @@ class LaneConsuming(Running):
             pause = await self._handle(messages)
         finally:
             self._at = None
+        return pause
+
+    def _finished(self, count: int) -> None:
+        self._handled += count
         if self._plan.limit is not None and self._handled >= self._plan.limit:
             self.stop()
-        return pause
 
     def _quiet(self) -> None:
         if self._popping.kept_out:  # there is something, and another has it
@@ -95,12 +100,15 @@ class LaneConsuming(Running):
     async def _handle(self, messages: Sequence[LogMessage]) -> float:
         """Handles what was popped; the seconds to wait before the next pop."""
         if not self._plan.each:
-            return await self._answered(messages, await self._ask(list(messages)))
+            return await self._together(messages)
         done: list[LogMessage] = []
         since = self._reading.now()
         for message in messages:
-            answer = await self._ask(message)
-            verdict = self._verdict(answer, message.attempt)
+            verdict = await self._asked(message, message.attempt)
+            if isinstance(verdict, Again) and not verdict.counts:
+                await self._ack(done)
+                done = []
+                verdict = await self._elsewhere(message, message, verdict)
             if isinstance(verdict, Again | Dead):
                 await self._ack(done)
                 return await self._failed(message, verdict)
@@ -110,32 +118,45 @@ class LaneConsuming(Running):
             if self._reading.now() - since > self._plan.commit:
                 await self._ack(done)
                 done, since = [], self._reading.now()
-        await self._ack(done)
+        await self._ack(done, leave=self.over)
         return 0.0
 
-    async def _answered(self, messages: Sequence[LogMessage], answer: object) -> float:
-        """What a list's answer means for it: one that failed comes again, message by message."""
-        verdict = self._verdict(answer, messages[0].attempt)
+    async def _together(self, messages: Sequence[LogMessage]) -> float:
+        """Hands a list over: one that failed comes again, message by message."""
+        first = messages[0]
+        verdict = await self._asked(list(messages), first.attempt)
+        if isinstance(verdict, Again) and not verdict.counts:
+            verdict = await self._elsewhere(first, list(messages), verdict)
         if not isinstance(verdict, Again | Dead):
             await self._ack(messages)
             return 0.0
         if len(messages) > 1:
-            log.warning("acemq: a batch of %s is handled one by one: %s", self._lane, verdict)
-            await self._popping.put_back(messages[0])
+            log.warning("acemq: a batch of %s comes one by one: %s", self._lane, verdict)
+            await self._popping.put_back(first)
             return 0.0
-        return await self._failed(messages[0], verdict)
+        return await self._failed(first, verdict)
 
-    async def _ask(self, given: object) -> object:
+    async def _elsewhere(self, first: LogMessage, given: object, verdict: Verdict) -> Verdict:
+        """Asks again while somebody else is at it, and keeps the lane meanwhile."""
+        while isinstance(verdict, Again) and not verdict.counts:
+            if await self._pause(verdict.delay):
+                break
+            verdict = await self._asked(given, first.attempt)
+        return verdict
+
+    async def _asked(self, given: object, attempt: int) -> Verdict:
+        """What a handler says to a message, or to a list."""
         try:
             answer: object = await self._call(given)
         except Exception as failure:
-            return failure
-        return answer
+            answer = failure
+        settings = self._reading.settings
+        return verdict_of(answer, attempt, limit=settings.retry_limit, delay=settings.retry_delay)
 
-    async def _ack(self, messages: Sequence[LogMessage]) -> None:
+    async def _ack(self, messages: Sequence[LogMessage], *, leave: bool = False) -> None:
         if messages:
-            await self._popping.ack(messages)
-            self._handled += len(messages)
+            await self._popping.ack(messages, leave=leave)
+            self._finished(len(messages))
 
     async def _failed(self, message: LogMessage, verdict: Again | Dead) -> float:
         if isinstance(verdict, Dead):
@@ -143,11 +164,7 @@ class LaneConsuming(Running):
                 await self._popping.put_back(message)
                 raise not_given_up(message.group, repr(message), verdict.reason)
             await self._popping.give_up(message, verdict.reason)
-            self._handled += 1
+            self._finished(1)
             return 0.0
         await self._popping.put_back(message)
         return verdict.delay
-
-    def _verdict(self, answer: object, attempt: int) -> Verdict:
-        settings = self._reading.settings
-        return verdict_of(answer, attempt, limit=settings.retry_limit, delay=settings.retry_delay)

@@ -5,7 +5,7 @@ Moments are the caller's; nothing here locks or waits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from acemq_amqp.eventlog.store import Fence, LaneLease, LaneRow, Position, Step
@@ -94,12 +94,12 @@ class Place:
         found = {name: self.lanes[name] for name in names if name in self.lanes}
         return {name: lane for name, lane in found.items() if lane.token == token}
 
-    def settle(self, moved: Mapping[str, int], freed: Iterable[str]) -> None:
+    def settle(self, moved: Mapping[str, int], freed: Collection[str]) -> None:
         """Moves lanes forward, and frees some."""
         for name, onto in moved.items():
             lane = self.lanes[name]
             if onto > lane.next:
-                lane.next, lane.attempts = onto, 0
+                lane.next, lane.attempts = onto, int(name not in freed)
         for name in freed:
             self.lanes[name].token, self.lanes[name].until = "", 0.0
 

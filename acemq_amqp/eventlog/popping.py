@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from acemq_amqp.core.ports import Deadline
 from acemq_amqp.envelope import fresh_id
@@ -40,10 +41,20 @@ class Wanted:
     only: str | None = None
 
 
+class Content(NamedTuple):
+    """What a lane would give: messages before ``upto`` that can be read, and what ends them."""
+
+    upto: int
+    ready: list[tuple[LogRecord, Any]]
+    unreadable: LogRecord | None = None
+    reason: str = ""
+
+
 class Popping:
     """A group's pops from one log in this process. Looks are taken one at a time.
 
     :ivar kept_out: whether the last look at one lane found it in another's hands, with more to do
+    :ivar passed: messages that became dead letters instead of being given out
     """
 
     def __init__(self, reading: Reading) -> None:
@@ -54,11 +65,10 @@ class Popping:
         self._taken: dict[str, Taken] = {}
         #: offsets up to which a lane's messages come alone: one of them ended a reader
         self._alone: dict[str, int] = {}
-        #: what was put back, and which attempt that was: a lane that moves forgets its attempts
-        self._failed: dict[str, tuple[int, int]] = {}
         self._placed = False
         self._first = 0
         self.kept_out = False
+        self.passed = 0
 
     @property
     def reading(self) -> Reading:
@@ -141,67 +151,71 @@ class Popping:
     async def _lease(
         self, position: Position, offered: Mapping[str, list[LogRecord]]
     ) -> list[LogMessage]:
+        # read before they are leased: what cannot be read now counts no attempt
+        contents = {lane: await self._content(records) for lane, records in offered.items()}
         token = fresh_id()
         stands = standing(position, offered)
         leased = await self._reading.store.lease_lanes(position.fence, stands, token)
         messages: list[LogMessage] = []
         for lease in leased:
-            messages += await self._given(position.fence, lease, offered[lease.lane], token)
+            messages += await self._given(position.fence, lease, contents[lease.lane], token)
         return messages
 
+    async def _content(self, offered: Sequence[LogRecord]) -> Content:
+        """The payloads of a lane's messages, up to the first that cannot be read.
+
+        :raises StoreError: the first needs something that cannot be reached now
+        :raises MessageError: the first can never be read, and there are no dead letters
+        """
+        upto = offered[-1].offset + 1
+        ready: list[tuple[LogRecord, Any]] = []
+        for record in await self._reading.unseen(offered):
+            try:
+                ready.append((record, await self._reading.decoding.payload(record)))
+            except StoreError:
+                if ready:
+                    break
+                raise
+            except MessageError as failure:
+                if not self._reading.settings.dead_letters and not ready:
+                    raise
+                return Content(upto, ready, record, reason_of(failure))
+        return Content(upto, ready)
+
     async def _given(
-        self, fence: Fence, lease: LaneLease, records: list[LogRecord], token: str
+        self, fence: Fence, lease: LaneLease, content: Content, token: str
     ) -> list[LogMessage]:
         """What is given of a lane that was leased; what cannot be given is passed."""
         taken = Taken(fence, lease.lane, token, [])
-        fresh = await self._reading.unseen(records)
-        if not fresh:  # windows, all handled before
-            await self._settle(taken, {lease.lane: records[-1].offset + 1}, (lease.lane,))
+        ready, unreadable = content.ready, content.unreadable
+        if not ready and unreadable is not None:
+            await self._bury(taken, unreadable, content.reason, lease.attempts)
+            self.passed += 1
             return []
-        if self._comes_alone(lease, records):
-            fresh = fresh[:1]
-        limit = self._reading.settings.retry_limit
-        dead = killed_readers(lease.attempts, limit)
-        if dead is not None and self._reading.settings.dead_letters:
-            await self._bury(taken, fresh[0], dead.reason, lease.attempts - 1)
+        if not ready:  # windows, all handled before
+            await self._settle(taken, {lease.lane: content.upto}, (lease.lane,))
             return []
-        taken.left = await self._decoded(taken, lease, fresh)
-        if taken.left:
-            self._taken[lease.lane] = taken
+        settings = self._reading.settings
+        dead = killed_readers(lease.attempts, settings.retry_limit)
+        if dead is not None and settings.dead_letters:
+            await self._bury(taken, ready[0][0], dead.reason, lease.attempts - 1)
+            self.passed += 1
+            return []
+        if self._comes_alone(lease, content.upto):
+            ready = ready[:1]
+        taken.left = [self._message(*each, lease.attempts, token) for each in ready]
+        self._taken[lease.lane] = taken
         return list(taken.left)
 
-    def _comes_alone(self, lease: LaneLease, records: Sequence[LogRecord]) -> bool:
-        """Whether one of these may have ended its reader."""
+    def _comes_alone(self, lease: LaneLease, upto: int) -> bool:
+        """Whether one of a lane's next messages may have ended its reader."""
         if lease.attempts > 1:
-            upto = max(self._alone.get(lease.lane, 0), records[-1].offset)
-            self._alone[lease.lane] = upto
-        elif records[0].offset > self._alone.get(lease.lane, -1):
+            self._alone[lease.lane] = max(self._alone.get(lease.lane, 0), upto)
+        elif lease.next >= self._alone.get(lease.lane, 0):
             self._alone.pop(lease.lane, None)
         return lease.lane in self._alone
 
-    async def _decoded(
-        self, taken: Taken, lease: LaneLease, records: Sequence[LogRecord]
-    ) -> list[LogMessage]:
-        """Messages up to the first that cannot be read; that one is given up where it is first."""
-        messages: list[LogMessage] = []
-        for record in records:
-            try:
-                payload = await self._reading.decoding.payload(record)
-            except (StoreError, MessageError) as failure:
-                if messages:
-                    return messages
-                if isinstance(failure, StoreError) or not self._reading.settings.dead_letters:
-                    await self._settle(taken, {}, (taken.lane,))
-                    raise
-                await self._bury(taken, record, reason_of(failure), lease.attempts)
-                return []
-            messages.append(self._message(record, payload, lease.attempts, taken.token))
-        return messages
-
     def _message(self, record: LogRecord, payload: object, attempt: int, token: str) -> LogMessage:
-        offset, attempts = self._failed.get(record.lane, (-1, 0))
-        if offset == record.offset:
-            attempt = max(attempt, attempts + 1)
         reading = self._reading
         return LogMessage(record, payload, reading.log.name, reading.group, attempt, token)
 
@@ -225,9 +239,10 @@ class Popping:
         taken = self._taken.get(message.partition)
         return taken is not None and taken.waits_for(message)
 
-    async def ack(self, messages: Sequence[LogMessage]) -> None:
+    async def ack(self, messages: Sequence[LogMessage], *, leave: bool = False) -> None:
         """Moves their lanes past them, as far as all before them are acknowledged too.
 
+        :param leave: what is left of their lanes is given back, and was never begun
         :raises LeaseLost: another reader has them, or the group was sought; the others are done
         """
         late = [message for message in messages if not self.holds(message)]
@@ -240,27 +255,30 @@ class Popping:
             taken = self._taken[lane]
             by_lease.setdefault((taken.fence, taken.token), []).append(taken)
         for some in by_lease.values():
-            late += await self._past(some, offsets)
+            late += await self._past(some, offsets, leave)
         if late:
             raise too_late(late[0])
 
-    async def _past(self, lanes: list[Taken], offsets: Mapping[str, set[int]]) -> list[LogMessage]:
+    async def _past(
+        self, lanes: list[Taken], offsets: Mapping[str, set[int]], leave: bool
+    ) -> list[LogMessage]:
         """Moves lanes of one lease, all at once; gives messages of those that are another's."""
         lost: list[LogMessage] = []
         while lanes:
             past = {taken.lane: taken.past(offsets[taken.lane]) for taken in lanes}
             moved = {lane: some[-1].offset + 1 for lane, some in past.items() if some}
-            freed = [taken.lane for taken in lanes if len(past[taken.lane]) == len(taken.left)]
+            ended = {each.lane for each in lanes if leave or len(past[each.lane]) == len(each.left)}
+            freed = [lane for lane in moved if lane in ended]
             seen = windows_of([each for some in past.values() for each in some])
             kept = await self._settle(lanes[0], moved, freed, seen) if moved else set()
             if kept == moved.keys():
+                for taken in lanes:
+                    taken.ack(offsets[taken.lane], len(past[taken.lane]))
+                for lane in freed:
+                    del self._taken[lane]
                 break
             lost += [self._taken.pop(lane).left[0] for lane in moved if lane not in kept]
             lanes = [taken for taken in lanes if taken.lane in self._taken]
-        for taken in lanes:
-            taken.ack(offsets[taken.lane], len(past[taken.lane]))
-            if not taken.left:
-                del self._taken[taken.lane]
         return lost
 
     async def put_back(self, message: LogMessage) -> None:
@@ -271,7 +289,6 @@ class Popping:
         taken = self._let_go(message)
         if not await self._settle(taken, {}, (taken.lane,)):
             raise too_late(message)
-        self._failed[taken.lane] = message.offset, message.attempt
 
     async def give_up(self, message: LogMessage, reason: str) -> None:
         """Makes a message a dead letter, where all before it in its lane are acknowledged.
@@ -279,7 +296,6 @@ class Popping:
         :raises LeaseLost: it is another's by now
         """
         taken = self._let_go(message)
-        self._failed.pop(taken.lane, None)
         if taken.left[0].offset != message.offset:  # what is before it comes again, and it then
             kept = bool(await self._settle(taken, {}, (taken.lane,)))
         else:

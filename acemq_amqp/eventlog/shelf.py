@@ -109,20 +109,22 @@ class Shelf:
 
         :param lanes: how many at most
         :param open_lanes: how many lanes may have a row at a time: beyond that only those that
-            have one, and the first of all, which the watermark waits for
+            have one, and the one that the watermark waits for
         """
         rows = {row.lane for row in position.lanes}
         busy = busy_lanes(position)
         names = (only,) if only is not None else tuple(self._lanes)
         free = [name for name in names if name in self._lanes and name not in busy]
         free.sort(key=lambda name: self._lanes[name][0].record.offset)
+        head, _ = self.watermark()
         offered: dict[str, list[LogRecord]] = {}
-        for place, name in enumerate(free):
+        for name in free:
             if most <= 0 or len(offered) >= lanes:
                 break
-            if place and name not in rows and len(rows | offered.keys()) >= open_lanes:
-                continue
             entries = self._lanes[name]
+            opens = name not in rows and entries[0].record.offset != head
+            if opens and len(rows | offered.keys()) >= open_lanes:
+                continue
             offered[name] = [entries[i].record for i in range(min(most, len(entries)))]
             most -= len(offered[name])
         return offered

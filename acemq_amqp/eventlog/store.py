@@ -223,10 +223,12 @@ class LogStore(Protocol):
         records: Sequence[OutboxRecord] = (),
         seen: Sequence[str] = (),
     ) -> set[str]:
-        """Moves leased lanes forward (with no attempt counted any more), and frees some.
+        """Moves leased lanes forward, and frees some.
 
-        A lane may be freed without being moved. All of it is written, ``records`` and ``seen``
-        too, where every lane named was still leased under that token; otherwise nothing is.
+        Of one that moves and stays leased the message that is next was given out as well: that is
+        its first attempt; of one that is freed too none is counted. A lane may be freed without
+        being moved. All of it is written, ``records`` and ``seen`` too, where every lane named was
+        still leased under that token; otherwise nothing is.
 
         :returns: the lanes that were; fewer than named where the fence or a lease was passed
         """

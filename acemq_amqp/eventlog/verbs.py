@@ -117,10 +117,10 @@ async def ack(
     options: Mapping[str, Any] | None,
 ) -> None:
     """Acknowledges what was popped; or gives it back to be tried again."""
-    given = (messages,) if isinstance(messages, LogMessage) else tuple(messages)
+    given = tuple(messages) if isinstance(messages, list | tuple) else (messages,)
     named = checked(options or {}, ("group", "error"), "ack")
     for message in given:
-        _refuse_foreign(message, named.get("group", message.group))
+        _refuse_foreign(message, named)
     by_group: dict[tuple[str, str], list[LogMessage]] = {}
     for message in given:
         by_group.setdefault((message.queue, message.group), []).append(message)
@@ -155,11 +155,12 @@ async def _back(popping: Popping, messages: Sequence[LogMessage], error: object)
             await popping.put_back(message)
 
 
-def _refuse_foreign(message: object, group: object) -> None:
+def _refuse_foreign(message: object, named: Mapping[str, Any]) -> None:
     if not isinstance(message, LogMessage):
         raise ConfigurationError(
             f"acemq: ack takes messages that pop() gave, not a {type(message).__name__}"
         )
+    group = named.get("group", message.group)
     if group != message.group:
         raise ConfigurationError(
             f"acemq: {message!r} was read by group {message.group!r}, and is acknowledged for "

@@ -219,7 +219,10 @@ def settle_lanes(
     mine = {told(lane) for (lane,) in found}
     if mine == named:
         if moved:
-            rows = lane_offsets(moved, "of_lane", "onto")
+            rows = as_json(
+                {"of_lane": kept(lane), "onto": onto, "attempts": int(lane not in freed)}
+                for lane, onto in moved.items()
+            )
             session.change(sql.MOVE_LANES, place=place.number, rows=rows)
         if freed:
             session.change(sql.FREE_LANES, place=place.number, given=texts(freed))

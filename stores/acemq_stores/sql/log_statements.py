@@ -168,11 +168,12 @@ WHERE place = :place AND token = :token AND lane IN ({given_text}) {locked}""",
 MOVE_LANES: Final = over(
     "move_lanes",
     """
-UPDATE {table}_lanes SET next = given.onto, attempts = 0
+UPDATE {table}_lanes SET next = given.onto, attempts = given.attempts
 FROM {rows}
 WHERE place = :place AND lane = given.of_lane AND next < given.onto""",
     of_lane="text",
     onto="bigint",
+    attempts="bigint",
 )
 
 FREE_LANES: Final = Statement(

@@ -1,4 +1,4 @@
-"""A broker, a store and a flavour: clients over them, handlers that note what they see, and time."""
+"""A broker, a store and a flavour: clients over them, handlers that note, and time."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from acemq_amqp import eventlog as awaited
 from acemq_amqp.blocking import eventlog as blocking
 from acemq_amqp.eventlog import EventLog, LogMessage, LogQueue
 from acemq_amqp.eventlog.memory_store import InMemoryLogStore
+from acemq_amqp.eventlog.store import Position
 from acemq_amqp.flavours.threads import drive
 from acemq_stores import SqlLogStore
 from tests.contract import threads
 from tests.contract.api import arrived
+from tests.contract.seen import Gate
 from tests.contract.waiting import until
 from tests.stores import databases
 
@@ -51,7 +53,7 @@ class Scene:
         database: str | None,
         names: Callable[[str], str],
         opened: AsyncExitStack,
-        cut: Callable[[], None] | None,
+        cut: Callable[[], object] | None,
     ) -> None:
         self.flavour = flavour
         self.url = url
@@ -60,6 +62,7 @@ class Scene:
         self._opened = opened
         self._cut = cut
         self._later = 0.0
+        self._clients: dict[Any, EventLog] = {}
         self._shared = InMemoryLogStore(clock=lambda: self._later) if database is None else None
 
     def store(self) -> Any:
@@ -76,6 +79,7 @@ class Scene:
         client: Any = flavour.EventLog(url=self.url, store=store or self.store())
         if self.flavour == "blocking":
             client = threads.Awaited(client)
+        self._clients[client._client] = client
         self._opened.push_async_callback(client.close, 10.0)
         return cast(EventLog, client)
 
@@ -89,6 +93,16 @@ class Scene:
     def reads(self, client: EventLog, group: str = "g", mode: Any = "all") -> LogQueue:
         """The log of this case, read by a group one by one."""
         return client.queue(self.log).group(group).subscription_mode(mode).each()
+
+    def client_of(self, queue: LogQueue) -> EventLog:
+        """The client that a selection was said to."""
+        return self._clients[queue.client]
+
+    async def position(self, group: str, stream: str) -> Position:
+        """Where a group stands in the store."""
+        position: Position | None = await self.store().position(group, stream)
+        assert position is not None
+        return position
 
     async def broker(self) -> Connection:
         """A connection beside those of the clients."""
@@ -123,6 +137,12 @@ class Scene:
                 seen.append([message.data for message in given])
 
         return self.handler(note)
+
+    def gate(self) -> Gate:
+        """A gate that holds plain handlers; opened after the case at the latest."""
+        gate = Gate()
+        self._opened.callback(gate.open)
+        return gate
 
     async def cut(self) -> None:
         """An operator ends every connection."""

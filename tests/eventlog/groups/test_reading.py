@@ -158,20 +158,18 @@ async def test_one_lane_is_read_behind_more_of_others_than_memory_takes(scene: S
 async def test_stop_ends_after_the_message_in_hand_and_commits_it(scene: Scene) -> None:
     queue = await scene.queue(count=50)
     seen: list[Any] = []
-    gate = asyncio.Event()
+    gate = scene.gate()
 
-    async def handle(message: LogMessage) -> None:
+    def handle(message: LogMessage) -> None:
         seen.append(message.data)
-        await until(gate.is_set, "the gate")
+        gate.hold()
 
-    if scene.flavour == "blocking":
-        pytest.skip("its handler would wait on a loop that is not there")
-    reader = await queue.start(scene.handler(handle))
-    await has(seen, 1)
+    reader = await queue.start(handle)
+    await gate.holds(1)
     assert reader.running
     stopping = asyncio.create_task(reader.stop())
     await until(lambda: not reader.running, "it was told to end")
-    gate.set()
+    gate.open()
     await stopping
     assert seen == [0]
     assert await queue.lag() == Lag(49)
