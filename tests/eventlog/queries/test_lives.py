@@ -178,6 +178,34 @@ async def test_stop_sends_what_was_put_out_and_the_next_goes_on_where_it_was(
 
 
 @in_memory
+async def test_stopping_in_the_middle_of_a_batch_is_no_attempt_of_its_messages(
+    scene: Scene,
+) -> None:
+    source, query_id = scene.name("numbers"), scene.name("q")
+    log = await scene.open()
+    await scene.push(source, [Event("acme", number) for number in range(5)])
+    gates: list[bool] = []
+    opened = False
+
+    def gated(number: int) -> bool:
+        gates.append(opened)
+        return opened
+
+    results: list[Any] = []
+    for _ in range(4):
+        begun = len(gates)
+        queue = log.queue(source).config({"retry_limit": 0}).subscription_mode("all")
+        query = scene.stream(queue).gate(gated).foreach(lambda each: results.append(each.data))
+        async with await query.run(query_id=query_id):
+            await until(lambda begun=begun: len(gates) > begun, "a look at the gate")  # type: ignore[misc]
+    opened = True
+    async with await query.run(query_id=query_id) as running:
+        await running.drain()
+        assert (await running.status()).dead_letters == 0
+    assert results == [0, 1, 2, 3, 4]
+
+
+@in_memory
 async def test_what_is_pushed_from_the_return_of_run_on_is_counted_and_nothing_before(
     scene: Scene,
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from acemq_amqp import Envelope, Topology
-from acemq_amqp.eventlog import sum_of
+from acemq_amqp.eventlog import sum_of, windowing
 from acemq_amqp.eventlog.records import lane_headers, window_headers
 from tests.contract.waiting import until
 from tests.eventlog.queries.scene import (
@@ -190,6 +190,23 @@ async def test_messages_that_count_nowhere_tell_the_time_all_the_same(scene: Sce
         status = await running.status()
     assert [(each.lane, each.data["sum"]) for each in results] == [("acme", 1), ("globex", 2)]
     assert status.late.moved == 1
+
+
+@in_memory
+async def test_more_windows_than_one_commit_closes_are_closed_by_several(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(windowing, "_AT_ONCE", 3)
+    log = await scene.open()
+    sales, totals = scene.name("sales"), scene.name("totals")
+    await scene.push(sales, [Event(f"lane-{n}", {"amount": n}, n) for n in range(20)])
+    await scene.push(sales, [Event("lane-0", {"amount": 100}, 200)])
+    query = scene.stream(log.queue(sales).subscription_mode("all"))
+    query.window_tumbling(seconds=60, idle_flush=3600)
+    query.aggregate(AMOUNTS).to(as_given(log.queue(totals)))
+    async with await query.run(query_id=scene.name("q"), batch_size=20):
+        found = await scene.resulted(totals, 20)
+    assert {each.lane: each.data["sum"] for each in found} == {f"lane-{n}": n for n in range(20)}
 
 
 @in_memory
