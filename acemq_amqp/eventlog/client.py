@@ -68,6 +68,7 @@ class LogClient:
         self._relaying: Relaying | None = None
         self._running: list[Running] = []
         self._closed = False
+        self._written = False
 
     # ------------------------------------------------------------ parts, made at first use
 
@@ -109,7 +110,8 @@ class LogClient:
         store = self.store
         if settings.lease_time is not None:
             store = store.leasing(settings.lease_time)
-        return Reading(source, store, group, mode, settings, Decoding(connection))
+        decoding = Decoding(connection)
+        return Reading(source, store, group, mode, settings, decoding, self.wake)
 
     async def popping(self, selection: Selection) -> Popping:
         """The pops of a group in this process."""
@@ -159,6 +161,12 @@ class LogClient:
             while await relay.sweep() >= _BATCH:
                 pass
 
+    def wake(self) -> None:
+        """Has the relay send at once what was written. Any thread."""
+        self._written = True
+        if self._relaying is not None:
+            self._relaying.wake()
+
     async def _dead_letters(self, connection: Connection, log: str) -> None:
         """Declares the queue of a log's dead letters."""
         await connection.declare(Topology().queue(dead_letter_queue(log)))
@@ -193,6 +201,9 @@ class LogClient:
         for popping in self._popping.values():
             await popping.close()
         if self._relaying is not None:
+            if self._written:
+                with suppress(BrokerError, StoreError):  # it waits there, for any relay
+                    await self._relaying.sweep()
             left = max(0.1, deadline - connection.work.clock.monotonic())
             ended = await self._relaying.close(left) and ended
         left = max(0.1, deadline - connection.work.clock.monotonic())

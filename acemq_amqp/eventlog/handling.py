@@ -243,6 +243,7 @@ class Handling:
         letter = dead_letter(reading.log.name, reading.group, record, reason, attempt)
         self._hold.finish(record)
         await self._commit(Step(0, begun=end, records=(letter,)))
+        reading.wake()
 
     # ------------------------------------------------------------ committing
 

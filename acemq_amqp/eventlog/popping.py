@@ -230,6 +230,7 @@ class Popping:
             (taken.lane,),
             records=(letter,),
         )
+        reading.wake()
         return taken.lane in settled
 
     # ------------------------------------------------------------ acknowledging

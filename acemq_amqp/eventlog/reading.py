@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from acemq_amqp.core.ports import Work
@@ -21,6 +21,7 @@ from acemq_amqp.eventlog.store import LogStore, Position
 class Reading:
     """A group that reads a log.
 
+    :ivar wake: tells that something was written to the store's outbox
     :ivar member: who reads, among the group's other members
     """
 
@@ -30,6 +31,7 @@ class Reading:
     mode: Mode
     settings: LogSettings
     decoding: Decoding
+    wake: Callable[[], None]
     member: str = field(default_factory=fresh_id)
 
     @property

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import acemq_amqp
-from acemq_amqp import blocking
+from acemq_amqp import blocking, eventlog
+from acemq_amqp.blocking import eventlog as blocking_eventlog
 
 #: names of one flavour only, and why
 ONLY_ASYNC = {
@@ -59,6 +60,7 @@ INTERNAL = {
 #: what is a property in the blocking class and set by the constructor in the async one
 PLAIN = {"Consumer": {"error"}, "Delivery": {"queue"}}
 CLASSES = ("Connection", "Publisher", "Consumer", "Delivery")
+EVENT_LOGS = ("Admin", "EventLog", "LogQueue", "Reader", "RunningStream", "Stream")
 
 
 def test_both_export_the_same_names() -> None:
@@ -84,20 +86,26 @@ def test_what_is_no_twin_is_the_very_same_object() -> None:
         assert getattr(acemq_amqp, name) is getattr(blocking, name), name
 
 
+def test_event_logs_export_the_same() -> None:
+    assert set(eventlog.__all__) == set(blocking_eventlog.__all__)
+    for name in set(eventlog.__all__) - set(EVENT_LOGS):
+        assert getattr(eventlog, name) is getattr(blocking_eventlog, name), name
+
+
 def test_connect_takes_the_same() -> None:
     assert _told(acemq_amqp.connect) == _told(blocking.connect)
 
 
-@pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.parametrize("name", [*CLASSES, *EVENT_LOGS])
 def test_a_class_has_the_members_of_its_twin(name: str) -> None:
-    ours, theirs = getattr(acemq_amqp, name), getattr(blocking, name)
+    ours, theirs = _pair(name)
     wanted = {OTHER_NAMES.get(each, each) for each in _members(ours)} | PLAIN.get(name, set())
     assert wanted - set(INTERNAL.get(name, {})) == set(_members(theirs))
 
 
-@pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.parametrize("name", [*CLASSES, *EVENT_LOGS])
 def test_methods_take_the_same_and_promise_the_same(name: str) -> None:
-    ours, theirs = getattr(acemq_amqp, name), getattr(blocking, name)
+    ours, theirs = _pair(name)
     for member in _members(theirs):
         if member.startswith("__"):
             continue
@@ -108,16 +116,24 @@ def test_methods_take_the_same_and_promise_the_same(name: str) -> None:
         assert _sentence(one) == _sentence(other), f"{name}.{member}"
 
 
-@pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.parametrize("name", [*CLASSES, *EVENT_LOGS])
 def test_what_is_awaited_in_one_is_called_in_the_other(name: str) -> None:
-    theirs = getattr(blocking, name)
+    _, theirs = _pair(name)
     for member in _members(theirs):
         assert not inspect.iscoroutinefunction(getattr(theirs, member)), f"{name}.{member}"
 
 
-@pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.parametrize("name", [*CLASSES, *EVENT_LOGS])
 def test_the_classes_promise_the_same(name: str) -> None:
-    assert _sentence(getattr(acemq_amqp, name)) == _sentence(getattr(blocking, name))
+    ours, theirs = _pair(name)
+    assert _sentence(ours) == _sentence(theirs)
+
+
+def _pair(name: str) -> tuple[Any, Any]:
+    """A class of the async flavour, and its twin."""
+    if name in EVENT_LOGS:
+        return getattr(eventlog, name), getattr(blocking_eventlog, name)
+    return getattr(acemq_amqp, name), getattr(blocking, name)
 
 
 def _members(kind: type) -> list[str]:
