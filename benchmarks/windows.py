@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeAlias
 
 import psycopg
@@ -135,8 +136,15 @@ async def _open(store: SqlLogStore, query: Stream, load: Load, count: int) -> No
         step = Step(0, query=known, windows=[_cold(number) for number in numbers])
         await store.commit(position.fence, "opening", step)
     await store.release(position.fence, "opening")
-    with psycopg.connect(load.database, autocommit=True) as tidy:  # nobody does it meanwhile
-        tidy.execute("VACUUM ANALYZE")
+    _tidy(load)
+
+
+def _tidy(load: Load) -> None:
+    """What the database would do of itself after that, while the time is taken."""
+    with psycopg.connect(load.database, autocommit=True) as tidying:
+        tidying.execute("VACUUM ANALYZE")
+        with suppress(psycopg.errors.InsufficientPrivilege):
+            tidying.execute("CHECKPOINT")
 
 
 def _cold(number: int) -> WindowRow:
