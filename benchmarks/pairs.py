@@ -10,6 +10,7 @@ from __future__ import annotations
 from benchmarks import (
     claim_checks,
     idempotent,
+    log_groups,
     ours_async,
     ours_blocking,
     plain_relay,
@@ -19,7 +20,7 @@ from benchmarks import (
     windows,
 )
 from benchmarks.measure import Aim, Contender, Pair
-from benchmarks.queues import COMPUTE, CONSUME, CONSUME_NOTED, PUBLISH, RELAY, WINDOWS
+from benchmarks.queues import COMPUTE, CONSUME, CONSUME_NOTED, LOG, PUBLISH, RELAY
 
 _PIKA = Contender("pika, one by one", raw_pika.publish, part=10)
 _PLAIN_RELAY = Contender("row by row", plain_relay.relay, part=10)
@@ -93,15 +94,29 @@ PAIRS = (
         Contender("consume, 16 at once", idempotent.plain_blocking),
     ),
     Pair(
+        "async log through a group",
+        LOG,
+        Aim(ratio=0.7),
+        Contender("each, PostgreSQL", log_groups.grouped),
+        Contender("aio-pika, callback", log_groups.bare_aiopika),
+    ),
+    Pair(
+        "blocking log through a group",
+        LOG,
+        Aim(ratio=0.7),
+        Contender("each, PostgreSQL", log_groups.grouped_blocking),
+        Contender("pika, callback", log_groups.bare_pika),
+    ),
+    Pair(
         "windows, a second long",
-        WINDOWS,
+        LOG,
         Aim(rate=3000),
         Contender("200 close a second", windows.seconds_long),
         Contender("10 open, none closes", windows.alone),
     ),
     Pair(
         "windows, 100,000 open",
-        WINDOWS,
+        LOG,
         Aim(ratio=0.87),
         Contender("10 hot, others open", windows.beside_many),
         Contender("10 hot alone", windows.alone),

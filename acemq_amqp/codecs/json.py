@@ -46,7 +46,8 @@ class JsonCodec:
         :raises DecodeError: the body is not JSON, or holds NaN or an infinity
         """
         try:
-            return json.loads(bytes(body), parse_constant=_refused, parse_float=_finite)
+            encoded = bytes(body)
+            return _decode(encoded.decode(json.detect_encoding(encoded), "surrogatepass"))
         except Exception as error:
             raise DecodeError(
                 f"acemq: a body of {len(body)} bytes is not JSON ({type(error).__name__}: {error})"
@@ -87,3 +88,7 @@ def _finite(text: str) -> float:
     if math.isinf(number):
         raise ValueError(f"{text} is beyond what a float can hold")
     return number
+
+
+#: made once: ``json.loads`` would make one for every body
+_decode = json.JSONDecoder(parse_constant=_refused, parse_float=_finite).decode
