@@ -9,13 +9,13 @@ from typing import Annotated, Any
 
 import typer
 
-from acemq_amqp.cli import claims, demo, dlq, doctor, outbox, schema
+from acemq_amqp.cli import claims, demo, dlq, doctor, groups, outbox, schema
 from acemq_amqp.cli.outcomes import INTERRUPTED, USAGE, WRONG, complain, exit_code_of
 from acemq_amqp.cli.printing import log_to_stderr
 
 app = typer.Typer(
     name="acemq",
-    help="Looks after queues, outboxes and claim checks of acemq-amqp.",
+    help="Looks after queues, outboxes, event logs and claim checks of acemq-amqp.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -27,13 +27,14 @@ app.command(name="schema")(schema.schema)
 app.add_typer(dlq.app, name="dlq")
 app.add_typer(outbox.app, name="outbox")
 app.add_typer(claims.app, name="claims")
+app.add_typer(groups.app, name="groups")
 
 
 @app.callback()
 def common(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print the log too.")] = False,
 ) -> None:
-    """Looks after queues, outboxes and claim checks of acemq-amqp."""
+    """Looks after queues, outboxes, event logs and claim checks of acemq-amqp."""
     log_to_stderr(verbose)
 
 

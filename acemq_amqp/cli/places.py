@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from acemq_amqp.blocking import Connection, connect
+from acemq_amqp.blocking.eventlog import EventLog
 from acemq_amqp.errors import ConfigurationError, StoreError
 from acemq_stores import (
     FilesystemClaimCheckStore,
     S3ClaimCheckStore,
     SqlClaimCheckStore,
+    SqlLogStore,
     SqlOutboxStore,
 )
 from acemq_stores.sql.connecting import Connect, sqlite_path
@@ -47,6 +49,18 @@ def outbox_at(database: str, table: str, **options: Any) -> SqlOutboxStore:
     """An outbox that is there."""
     connect = _existing(database, "--database")
     return SqlOutboxStore(connect, table=table, create=False, **options)
+
+
+@contextmanager
+def event_log(url: str, database: str, table: str) -> Iterator[EventLog]:
+    """A client of event logs whose positions are there, or an error at once."""
+    store = SqlLogStore(_existing(database, "--database"), table=table, create=False)
+    client = EventLog(url=url, store=store, fail_fast=True, timeout=_PATIENCE)
+    try:
+        yield client
+    finally:
+        client.close(_FAREWELL)
+        store.close()
 
 
 def payloads_at(place: str, table: str, endpoint: str | None) -> Payloads:
