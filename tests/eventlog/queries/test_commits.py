@@ -61,7 +61,7 @@ class Fails:
             raise TimeoutError("the shop is closed")
 
 
-@with_sqlite
+@in_memory
 async def test_foreach_is_called_before_the_commit_and_again_where_it_failed(scene: Scene) -> None:
     log = await scene.open()
     source, totals = scene.name("numbers"), scene.name("totals")

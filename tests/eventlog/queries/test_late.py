@@ -73,7 +73,7 @@ async def test_late_events_go_to_a_log_of_their_own_in_their_lane(scene: Scene) 
     ]
 
 
-@with_sqlite
+@in_memory
 async def test_late_events_correct_a_window_with_a_new_revision(scene: Scene) -> None:
     log, source, totals = await scene.open(), await happened(scene), scene.name("totals")
     query = counting(scene, log, source, late="include", allowed_lateness=60)

@@ -225,7 +225,7 @@ async def test_what_is_pushed_from_the_return_of_run_on_is_counted_and_nothing_b
 # ------------------------------------------------------------ another shape, resets
 
 
-@with_sqlite
+@in_memory
 async def test_another_shape_is_refused_and_reset_begins_anew(
     scene: Scene, wall: Wall, caplog: pytest.LogCaptureFixture
 ) -> None:

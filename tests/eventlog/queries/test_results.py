@@ -58,7 +58,7 @@ async def test_windows_come_out_by_lane_with_their_bounds_in_order(scene: Scene)
     assert status.lag is not None and status.lag.messages == 0
 
 
-@with_sqlite
+@in_memory
 async def test_a_key_of_ones_own_groups_inside_a_lane(scene: Scene) -> None:
     log = await scene.open()
     sales, totals = scene.name("sales"), scene.name("totals")
