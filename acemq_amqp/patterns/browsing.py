@@ -12,6 +12,8 @@ from acemq_amqp.core.connection import Connection
 from acemq_amqp.core.pulling import Delivery
 from acemq_amqp.errors import ConfigurationError
 from acemq_amqp.message import Message
+from acemq_amqp.naming import checked_name
+from acemq_amqp.patterns.connections import checked_connection
 from acemq_amqp.patterns.queue_kind import kind_of
 
 
@@ -26,7 +28,9 @@ async def browse(connection: Connection, queue: str, *, limit: int = 0) -> list[
         stream, one with a length limit, or one whose type the broker does not tell this login
     :raises NotFound: there is no such queue
     """
+    connection = checked_connection(connection)
     limit = whole(limit, "limit", least=0)
+    checked_name(queue, "queue")
     await refuse_lookers(connection, queue)
     count = await connection.message_count(queue)
     held: list[Delivery] = []

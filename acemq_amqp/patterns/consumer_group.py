@@ -22,6 +22,7 @@ from acemq_amqp.core.consumer import Consumer
 from acemq_amqp.core.ports import Work
 from acemq_amqp.durations import Duration
 from acemq_amqp.errors import ConfigurationError
+from acemq_amqp.patterns.connections import checked_connection
 from acemq_amqp.patterns.consumer_counters import AnswerCounter, ConsumerCounters
 from acemq_amqp.retry import RetryPolicy
 
@@ -109,6 +110,7 @@ class ConsumerGroup:
         :raises ConfigurationError: a size below 1, or parameters that do not go together
         :raises NotFound: there is no such queue
         """
+        connection = checked_connection(connection)
         whole(size, "the size of a consumer group")
 
         async def start(name: str, places: int | None, counter: AnswerCounter) -> Consumer:

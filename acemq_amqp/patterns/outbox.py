@@ -14,10 +14,12 @@ from typing import Any, Protocol, runtime_checkable
 
 from acemq_amqp import headers as names
 from acemq_amqp.codec import Codec
-from acemq_amqp.core.outgoing import Sending, outgoing_of
+from acemq_amqp.core.checks import checked_codec
+from acemq_amqp.core.outgoing import Sending, checked_name, outgoing_of
 from acemq_amqp.envelope import Envelope
 from acemq_amqp.errors import ConfigurationError
 from acemq_amqp.fieldtable import decode_table
+from acemq_amqp.patterns.connections import no_connection
 from acemq_amqp.properties import Properties
 
 
@@ -72,10 +74,18 @@ def record(
     :param exchange: ``""`` addresses queues by name
     :param envelope: identity and history other than a fresh one's
     :param ordering_key: records that share one are sent in the order of their commits
-    :raises ConfigurationError: something in it cannot travel, or cannot be stored
+    :raises ConfigurationError: something in it cannot travel or be stored, or it has no place to go
     :raises EncodeError: the codec cannot write the payload
     """
-    sending = Sending(exchange, codec or connection.codec, connection.origin)
+    if not hasattr(connection, "codec") or not hasattr(connection, "origin"):
+        raise no_connection(connection, "acemq_amqp.connect")
+    if not checked_name(exchange, "an exchange") and routing_key == "":
+        raise ConfigurationError(
+            "acemq: an outbox record without an exchange and without a routing key goes nowhere: "
+            "name the exchange, or a queue as the routing key"
+        )
+    chosen = connection.codec if codec is None else checked_codec(codec)
+    sending = Sending(exchange, chosen, connection.origin)
     outgoing = outgoing_of(sending, payload, routing_key, envelope=envelope)
     properties = Properties.decode(outgoing.properties)
     made = OutboxRecord(

@@ -11,6 +11,7 @@ from acemq_amqp.core.publisher import Publisher
 from acemq_amqp.durations import Duration, seconds
 from acemq_amqp.errors import ConfigurationError
 from acemq_amqp.flavours.tasks import TaskWork
+from acemq_amqp.patterns.connections import checked_connection
 from acemq_amqp.patterns.outbox import OutboxRecord, OutboxStore
 from acemq_amqp.patterns.relaying import Relaying
 
@@ -69,7 +70,7 @@ class OutboxRelay:
     :param batch: records of a claim; of those without an ordering key as many
     :param concurrency: records that are published at once, each of another ordering key
     :param observer: sees ``acemq.outbox.total`` and ``acemq.outbox.lag``
-    :raises ConfigurationError: no outbox store, or numbers below 1
+    :raises ConfigurationError: no outbox store, numbers below 1, or no async connection
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class OutboxRelay:
         concurrency: int = 100,
         observer: Observer | None = None,
     ) -> None:
+        connection = checked_connection(connection)
         publishers: dict[tuple[str, str], Publisher] = {}
 
         async def send(record: OutboxRecord) -> None:

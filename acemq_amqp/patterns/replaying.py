@@ -21,7 +21,9 @@ from acemq_amqp.core.pulling import Delivery
 from acemq_amqp.durations import Duration, seconds
 from acemq_amqp.errors import BatchError, ConfigurationError, NotFound, PublishUnknown
 from acemq_amqp.message import Message
+from acemq_amqp.naming import checked_name
 from acemq_amqp.patterns.browsing import refuse_lookers
+from acemq_amqp.patterns.connections import checked_connection
 from acemq_amqp.patterns.replay_plan import ReplayPlan, ReplayResult, ReplayStopped, plan_of
 
 #: Messages that are under way at once.
@@ -62,7 +64,10 @@ async def replay(
     :raises NotFound: the queue, or the one to replay to, is not there
     :raises ReplayStopped: something failed on the way; ``.result`` has what was done
     """
-    plan = plan_of(queue, exchange, routing_key, restart=flag(restart, "restart"))
+    connection = checked_connection(connection)
+    plan = plan_of(
+        checked_name(queue, "queue"), exchange, routing_key, restart=flag(restart, "restart")
+    )
     dry_run = flag(dry_run, "dry_run")
     pace = _pace(limit, deadline, rate)
     wanted = None if only is None else connection.work.bind(only)

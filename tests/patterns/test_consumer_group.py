@@ -95,28 +95,28 @@ async def test_where_one_cannot_start_none_is_left(api: Api) -> None:
     assert mq.consumers == ()
 
 
-class Refusing:
-    """A connection whose broker refuses a consumer, once it has given so many."""
+def refusing(consume: Any, given: int) -> Any:
+    """A connection's ``consume`` whose broker refuses, once it has given so many."""
+    left = iter(range(given))
 
-    def __init__(self, mq: Any, given: int) -> None:
-        self._mq = mq
-        self.left = given
-        self.work = mq.work
-
-    async def consume(self, *args: Any, **options: Any) -> Consumer:
-        if self.left == 0:
+    async def once(*args: Any, **options: Any) -> Consumer:
+        if next(left, None) is None:
             raise BrokerError("acemq: the broker refuses any more")
-        self.left -= 1
-        return cast(Consumer, await self._mq.consume(*args, **options))
+        return cast(Consumer, await consume(*args, **options))
+
+    return once
 
 
-async def test_where_the_third_is_refused_the_first_two_are_closed(api: Api) -> None:
+async def test_where_the_third_is_refused_the_first_two_are_closed(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if api.flavour.name == "blocking":
         pytest.skip("the blocking class drives this very coroutine")
     mq = await api.connect()
     queue = await api.queue(mq)
+    monkeypatch.setattr(mq, "consume", refusing(mq.consume, 2))
     with pytest.raises(BrokerError, match="refuses any more"):
-        await ConsumerGroup.start(cast(Connection, Refusing(mq, 2)), queue, 3, Seen())
+        await ConsumerGroup.start(mq, queue, 3, Seen())
     assert mq.consumers == ()
 
 

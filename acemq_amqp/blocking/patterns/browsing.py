@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from acemq_amqp.blocking.connection import Connection
+from acemq_amqp.blocking.patterns.connections import checked_connection
 from acemq_amqp.flavours.threads import drive
 from acemq_amqp.message import Message
 from acemq_amqp.patterns.browsing import browse as core_browse
@@ -19,4 +20,4 @@ def browse(connection: Connection, queue: str, *, limit: int = 0) -> list[Messag
         stream, one with a length limit, or one whose type the broker does not tell this login
     :raises NotFound: there is no such queue
     """
-    return drive(core_browse(connection._core, queue, limit=limit))
+    return drive(core_browse(checked_connection(connection)._core, queue, limit=limit))

@@ -8,6 +8,7 @@ from typing import Any
 
 from acemq_amqp.blocking.connection import Connection
 from acemq_amqp.blocking.consumer import Consumer
+from acemq_amqp.blocking.patterns.connections import checked_connection
 from acemq_amqp.codec import Codec
 from acemq_amqp.durations import Duration
 from acemq_amqp.flavours.threads import drive
@@ -63,7 +64,7 @@ class ConsumerGroup:
         group = cls(queue, ())
         group._group = drive(
             CoreGroup.start(
-                connection._core,
+                checked_connection(connection)._core,
                 queue,
                 size,
                 handler,

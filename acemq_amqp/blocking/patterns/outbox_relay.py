@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from acemq_amqp.blocking.connection import Connection
+from acemq_amqp.blocking.patterns.connections import checked_connection
 from acemq_amqp.blocking.publisher import Publisher
 from acemq_amqp.core.observer import Observer, Observing
 from acemq_amqp.durations import Duration, seconds
@@ -34,7 +35,7 @@ class OutboxRelay:
     :param batch: records of a claim; of those without an ordering key as many
     :param concurrency: records that are published at once, each of another ordering key
     :param observer: sees ``acemq.outbox.total`` and ``acemq.outbox.lag``
-    :raises ConfigurationError: no outbox store, or numbers below 1
+    :raises ConfigurationError: no outbox store, numbers below 1, or no blocking connection
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class OutboxRelay:
         concurrency: int = 100,
         observer: Observer | None = None,
     ) -> None:
+        connection = checked_connection(connection)
         publishers: dict[tuple[str, str], Publisher] = {}
 
         async def send(record: OutboxRecord) -> None:

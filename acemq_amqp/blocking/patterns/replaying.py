@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from acemq_amqp.blocking.connection import Connection
+from acemq_amqp.blocking.patterns.connections import checked_connection
 from acemq_amqp.durations import Duration
 from acemq_amqp.flavours.threads import drive
 from acemq_amqp.message import Message
@@ -49,7 +50,7 @@ def replay(
     """
     return drive(
         core_replay(
-            connection._core,
+            checked_connection(connection)._core,
             queue,
             exchange=exchange,
             routing_key=routing_key,
