@@ -70,6 +70,11 @@ class LogClient:
         self._closed = False
         self._written = False
 
+    @property
+    def closed(self) -> bool:
+        """Whether :meth:`close` was called."""
+        return self._closed
+
     # ------------------------------------------------------------ parts, made at first use
 
     async def connection(self) -> Connection:

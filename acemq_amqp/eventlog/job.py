@@ -178,6 +178,7 @@ class QueryWords:
 
     def late_to(self, target: Any) -> Self:
         """Sends late events there, where the window says ``late="side"``."""
+        _refuse_second(self._late, "late_to()")
         self._late = sink_of(target)
         return self
 
@@ -186,6 +187,7 @@ class QueryWords:
 
         What it raises is tried again with the whole cycle.
         """
+        _refuse_second(self._each, "foreach()")
         self._each = function
         return self
 
@@ -195,6 +197,7 @@ class QueryWords:
         :param function: a plain one; ``tx`` is the database's connection, neither to be committed
             nor closed
         """
+        _refuse_second(self._writes, "write()")
         self._writes = plain(function, "write()")
         return self
 
@@ -247,3 +250,14 @@ class QueryWords:
         """Where results go, and late events."""
         sinks = [each.shape for each in (self._sink, self._late) if each is not None]
         return ", late ".join(sinks) or "none"
+
+
+def _refuse_second(first: object, word: str) -> None:
+    """
+    :raises ConfigurationError: a word was said before, and would take the first one's place
+    """
+    if first is not None:
+        raise ConfigurationError(
+            f"acemq: a query was given {word} twice, and the first would be lost: give one that "
+            "does both"
+        )

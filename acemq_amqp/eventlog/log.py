@@ -81,6 +81,7 @@ class Log:
         self._retention = retention
         self._codec = codec
         self._streams: tuple[str, ...] = ()
+        self._deleted = False
         self._publishers: dict[str, Publisher] = {}
         lock_name(name)
         checked_name(stream_names(name, self._asked or 1)[-1], "stream")
@@ -92,8 +93,11 @@ class Log:
     def streams(self) -> tuple[str, ...]:
         """Its streams, in their order.
 
+        :raises NotFound: it was deleted
         :raises ConfigurationError: it is not :meth:`ready`
         """
+        if self._deleted:
+            raise NotFound(f"acemq: event log {self.name!r} was deleted", code=404)
         if not self._streams:
             raise ConfigurationError(
                 f"acemq: event log {self.name!r} was not looked up yet: call ready() first"
@@ -137,6 +141,7 @@ class Log:
                 "log as it is"
             )
         self._streams = streams
+        self._deleted = False
 
     async def delete(self) -> None:
         """Deletes the log with all its messages. Not an error where it is not there.
@@ -148,6 +153,7 @@ class Log:
                 lambda link, limit: Founder(self._clock, link, self.name, limit).delete()
             )
         self._streams = ()
+        self._deleted = True
 
     async def _found(self) -> tuple[str, ...]:
         streams = await self._connection.ask(lambda link, limit: found(link, self.name, limit))

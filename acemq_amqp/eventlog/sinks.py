@@ -48,6 +48,13 @@ class Sink(Protocol):
     def shape(self) -> str:
         """Kind and name, as a query's shape has them."""
 
+    async def check(self, client: LogClient, source: Log) -> None:
+        """Sees that results can go there. Makes nothing.
+
+        :param source: what the query reads
+        :raises ConfigurationError: it is the source itself, or there is no such place
+        """
+
     async def ready(self, client: LogClient) -> None:
         """Makes what it needs before the first result."""
 
@@ -69,6 +76,9 @@ class LogSink:
     @property
     def shape(self) -> str:
         return f"log {self._selection.name}"
+
+    async def check(self, client: LogClient, source: Log) -> None:
+        _refuse_own_source(self._selection.name, source)
 
     async def ready(self, client: LogClient) -> None:
         self._log = await client.log(self._selection.name, self._selection.settings)
@@ -100,6 +110,20 @@ class PlaceSink:
     def shape(self) -> str:
         kind = "exchange" if self._exchange else "queue"
         return f"{kind} {self._exchange} {self._key}"
+
+    async def check(self, client: LogClient, source: Log) -> None:
+        connection, exchange = await client.connection(), self._exchange
+        if exchange:
+            there = await connection.ask(lambda link, limit: link.look_up_exchange(exchange, limit))
+        else:
+            _refuse_own_source(self._key, source)
+            there = await connection.queue_exists(self._key)
+        if not there:
+            kind, name = ("exchange", exchange) if exchange else ("queue", self._key)
+            raise ConfigurationError(
+                f"acemq: a query's results go to {kind} {name!r}, and there is none: declare it, "
+                "or mend the name; for a log give event_log.queue(name)"
+            )
 
     async def ready(self, client: LogClient) -> None:
         self._connection = await client.connection()
@@ -135,6 +159,14 @@ def sink_of(target: object) -> Sink:
 def exchange_sink(exchange: str, routing_key: str) -> Sink:
     """An exchange, with the key that results are published under."""
     return PlaceSink(checked_name(exchange, "exchange"), routing_key)
+
+
+def _refuse_own_source(name: str, source: Log) -> None:
+    if name in (source.name, *source.streams):
+        raise ConfigurationError(
+            f"acemq: a query over log {source.name!r} cannot send to {name!r}: it would read what "
+            "it puts out, for ever; send to another log"
+        )
 
 
 def _lane(output: Output) -> str:

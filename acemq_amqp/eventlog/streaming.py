@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from acemq_amqp.durations import Duration, seconds
-from acemq_amqp.errors import BrokerError, BrokerTimeout, ConfigurationError, StoreError
+from acemq_amqp.errors import AceMQError, BrokerTimeout, ConfigurationError, NotFound
 from acemq_amqp.eventlog.choices import checked, positive
 from acemq_amqp.eventlog.client import LogClient
 from acemq_amqp.eventlog.job import Job
@@ -97,18 +97,21 @@ def orders_of(url: object, options: dict[str, Any]) -> Orders:
 async def run(client: LogClient, job: Job, orders: Orders) -> Querying:
     """A query that runs; its cursor is written.
 
-    :raises ConfigurationError: it is known with another shape, and no reset was asked for
+    :raises ConfigurationError: it is known with another shape, and no reset was asked for; or its
+        results cannot go where it says
     """
     work = (await client.connection()).work
     each = None if job.each is None else work.bind(job.each)
+    source, group = job.source, f"{QUERY_GROUPS}{orders.query_id}"
+    reading = await client.reading(source.name, group, source.mode, source.settings)
+    sinks = [sink for sink in (job.sink, job.late) if sink is not None]
+    for sink in sinks:  # before the query is known: what is mended has another shape
+        await sink.check(client, reading.log)
     query = await client.store.register(orders.query_id, job.shape, orders.reset)
     if orders.reset == "state":
         log.warning("acemq: query %r was reset: windows that were open are lost", query.id)
-    source, group = job.source, f"{QUERY_GROUPS}{query.id}"
-    reading = await client.reading(source.name, group, source.mode, source.settings)
-    for sink in (job.sink, job.late):
-        if sink is not None:
-            await sink.ready(client)
+    for sink in sinks:
+        await sink.ready(client)
     if orders.reset == "all":
         await client.store.delete_group(group, reading.log.streams)
     await reading.placed_everywhere()
@@ -124,7 +127,8 @@ async def stop(client: LogClient, querying: Querying) -> None:
     """Ends the cycle in hand, gives leases back, and sends what waits in the outbox."""
     querying.stop()
     await querying.left()
-    await client.send_out()
+    if not client.closed:  # closing has sent it, or it waits for any relay
+        await client.send_out()
 
 
 async def drain(client: LogClient, querying: Querying, timeout: Duration) -> None:
@@ -135,7 +139,13 @@ async def drain(client: LogClient, querying: Querying, timeout: Duration) -> Non
     """
     reading = querying.run.reading
     deadline = reading.now() + seconds(timeout, "timeout of drain()")
-    ends = [(stream, (await reading.log.ends(stream)).tail) for stream in reading.log.streams]
+    _refuse_ended(querying, stopped=False)
+    try:
+        ends = [(stream, (await reading.log.ends(stream)).tail) for stream in reading.log.streams]
+    except NotFound:  # the query meets it as well, and ends
+        await querying.left(deadline)
+        _refuse_ended(querying)
+        raise
     for stream, tail in ends:
         while not await _past(querying, stream, tail):
             _refuse_ended(querying)
@@ -153,10 +163,10 @@ async def _past(querying: Querying, stream: str, tail: int) -> bool:
     return position is not None and position.next > tail
 
 
-def _refuse_ended(querying: Querying) -> None:
+def _refuse_ended(querying: Querying, *, stopped: bool = True) -> None:
     if querying.failure is not None:
         raise querying.failure
-    if querying.over:
+    if querying.over and stopped:
         raise ConfigurationError(
             f"acemq: query {querying.run.query.id!r} was stopped, and drains nothing; run it again"
         )
@@ -165,7 +175,7 @@ def _refuse_ended(querying: Querying) -> None:
 async def status(client: LogClient, querying: Querying) -> StreamStatus:
     """How a query is doing, as far as broker and store can be asked."""
     run, lag, windows = querying.run, None, None
-    with suppress(BrokerError, StoreError):
+    with suppress(AceMQError):  # the client is closed, or the log or its group is gone: no answer
         windows = await client.store.open_windows(run.query)
         if querying.state != "retrying":  # the broker is waited for, where it is away
             lag = await (await client.place(run.reading.log.name)).lag(run.reading.group)
