@@ -42,7 +42,7 @@ def list_(
             each.group,
             ", ".join(f"{stream}@{offset}" for stream, offset in each.stands.items()),
             ", ".join(each.readers) or "-",
-            _told(each.lag),
+            "? (the log was made anew)" if each.lag is None else _told(each.lag),
         )
         for each in groups
     ]

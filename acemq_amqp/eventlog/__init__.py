@@ -14,6 +14,7 @@ from acemq_amqp.eventlog.errors import (
     RetentionPassed,
 )
 from acemq_amqp.eventlog.event_log import Admin, EventLog
+from acemq_amqp.eventlog.memory_store import InMemoryLogStore
 from acemq_amqp.eventlog.messages import LogMessage
 from acemq_amqp.eventlog.moving import GroupStatus, Lag, Moved
 from acemq_amqp.eventlog.queue import LogQueue, Reader
@@ -37,6 +38,7 @@ __all__ = [
     "EventLog",
     "GivenUp",
     "GroupStatus",
+    "InMemoryLogStore",
     "Lag",
     "LeaseLost",
     "LogMessage",

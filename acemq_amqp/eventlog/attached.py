@@ -130,7 +130,7 @@ async def attached(
     """
     group, stream = position.fence.group, position.fence.stream
     ends = await source.log.ends(stream)
-    await _check(source, position, ends)
+    await refuse_replaced(source.log, position, ends)
     lowest = standing_of(position, lane)
     if lane is None:
         lowest = min((lowest, *(row.next for row in position.lanes)))
@@ -149,13 +149,18 @@ def standing_of(position: Position, lane: str | None) -> int:
     return next((row.next for row in position.lanes if row.lane == lane), position.next)
 
 
-async def _check(source: Source, position: Position, ends: StreamEnds) -> None:
+async def refuse_replaced(log: Log, position: Position, ends: StreamEnds) -> None:
+    """Sees that a stream is the one that a group's position was taken in.
+
+    :param ends: of the stream, read after the position
+    :raises LogReplaced: it was deleted and made again
+    """
     before = position.next - 1
     fence = position.fence
     if ends.tail < before:
         raise replaced(fence.group, fence.stream, position.next)
     if position.anchor and before >= max(ends.oldest, 0):
         at_tail = before == ends.tail
-        found = ends.tail_id if at_tail else await source.log.id_at(fence.stream, before)
+        found = ends.tail_id if at_tail else await log.id_at(fence.stream, before)
         if found and found != position.anchor:
             raise replaced(fence.group, fence.stream, position.next)

@@ -56,7 +56,7 @@ class LogClient:
         if not isinstance(store, LogStore):
             raise ConfigurationError(
                 f"acemq: a {type(store).__name__} is no store of event logs: give "
-                "acemq_stores.SqlLogStore(...), or InMemoryLogStore() in a test"
+                "acemq_stores.SqlLogStore(...), or acemq_amqp.eventlog.InMemoryLogStore() in a test"
             )
         self.url = url
         self.store: LogStore = store

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from acemq_amqp.core.connection import Connection
 from acemq_amqp.core.reading import StreamReader
 from acemq_amqp.errors import BrokerTimeout, ConfigurationError
-from acemq_amqp.eventlog.attached import standing_of
+from acemq_amqp.eventlog.attached import refuse_replaced, standing_of
+from acemq_amqp.eventlog.errors import LogReplaced
 from acemq_amqp.eventlog.log import Log
 from acemq_amqp.eventlog.modes import Back, Moment, Target
 from acemq_amqp.eventlog.reading import within
@@ -53,12 +54,14 @@ class GroupStatus:
 
     :ivar stands: its offset in each stream where it is
     :ivar readers: streams that a reader of it holds now
+    :ivar lag: how far behind it is; None where the log was deleted and made again since it stood
+        there, so that nobody can say
     """
 
     group: str
     stands: Mapping[str, int]
     readers: tuple[str, ...]
-    lag: Lag
+    lag: Lag | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +98,16 @@ class Place:
                 group,
                 {each.fence.stream: each.next for each in positions},
                 tuple(each.fence.stream for each in positions if each.holder),
-                await self.lag(group),
+                await self._lag_if_known(group),
             )
             for group, positions in sorted(by_group.items())
         ]
+
+    async def _lag_if_known(self, group: str) -> Lag | None:
+        try:
+            return await self.lag(group)
+        except LogReplaced:  # one group that must be moved hides no others
+            return None
 
     # ------------------------------------------------------------ seeking
 
@@ -141,6 +150,7 @@ class Place:
         if target == "next":
             return ends.tail + 1
         if isinstance(target, Back):
+            await refuse_replaced(self.log, position, ends)
             return await self._back(stream, standing_of(position, lane), target.count, lane)
         return within(target, stream, ends.oldest, ends.tail)
 
@@ -163,7 +173,10 @@ class Place:
     # ------------------------------------------------------------ lag
 
     async def lag(self, group: str, lane: str | None = None) -> Lag:
-        """How many messages a group, or one lane of it, has not acknowledged."""
+        """How many messages a group, or one lane of it, has not acknowledged.
+
+        :raises LogReplaced: the log was deleted and made again since the group stood there
+        """
         total, exact = 0, True
         for position in await self.positions(group):
             stream = position.fence.stream
@@ -176,6 +189,7 @@ class Place:
     async def _behind(self, position: Position, lane: str | None) -> Lag:
         stream = position.fence.stream
         ends = await self.log.ends(stream)
+        await refuse_replaced(self.log, position, ends)
         rows = {row.lane: row.next for row in position.lanes}
         first = max(ends.oldest, min((position.next, *rows.values())))
         if ends.tail + 1 - first > COUNTED:

@@ -115,7 +115,11 @@ class LogQueue(Selection):
         return Reader(await verbs.start(self.client, self, handler))
 
     async def lag(self) -> Lag:
-        """How many messages the group has not acknowledged; none means that it has caught up."""
+        """How many messages the group has not acknowledged; none means that it has caught up.
+
+        :raises NotFound: there is no such log
+        :raises LogReplaced: the log was deleted and made again
+        """
         return await verbs.lag(self.client, self)
 
     async def seek(self, options: Mapping[str, Any]) -> list[Moved]:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from acemq_amqp.blocking.eventlog import EventLog
+from acemq_amqp.blocking import connect
+from acemq_amqp.blocking.eventlog import EventLog, InMemoryLogStore
 from acemq_stores import SqlLogStore
 from tests.cli.conftest import Acemq
 
@@ -44,6 +45,20 @@ def test_lag_is_told_and_may_be_too_much(acemq: Acemq, words: list[str], log: st
     assert acemq("groups", "lag", log, "billing", "--max", 2, *words).code == 0
     lane = acemq("groups", "lag", log, "billing", "--partition", "other", "--json", *words)
     assert lane.data == {"messages": 0, "exact": True}
+
+
+def test_a_group_of_a_log_that_was_made_anew_is_told_as_such(
+    acemq: Acemq, words: list[str], log: str, amqp_url: str
+) -> None:
+    with connect(amqp_url) as mq:
+        mq.delete_queue(log)
+    with EventLog(url=amqp_url, store=InMemoryLogStore()) as client:
+        client.queue(log).push([{"data": n} for n in range(5)])
+    ended = acemq("groups", "lag", log, "billing", *words)
+    assert ended.code != 0 and "deleted and made again" in ended.err
+    assert "made anew" in acemq("groups", "list", log, *words).out
+    (told,) = acemq("groups", "list", log, "--json", *words).data
+    assert (told["group"], told["lag"]) == ("billing", None)
 
 
 def test_a_group_is_moved_and_a_dry_run_moves_nothing(

@@ -11,6 +11,7 @@ from acemq_amqp.eventlog.errors import (
     QueryReset,
     RetentionPassed,
 )
+from acemq_amqp.eventlog.memory_store import InMemoryLogStore
 from acemq_amqp.eventlog.messages import LogMessage
 from acemq_amqp.eventlog.moving import GroupStatus, Lag, Moved
 from acemq_amqp.eventlog.records import WindowInfo
@@ -32,6 +33,7 @@ __all__ = [
     "EventLog",
     "GivenUp",
     "GroupStatus",
+    "InMemoryLogStore",
     "Lag",
     "LeaseLost",
     "LogMessage",

@@ -116,7 +116,11 @@ class LogQueue(Selection):
         return Reader(driven(verbs.start(self.client, self, handler)))
 
     def lag(self) -> Lag:
-        """How many messages the group has not acknowledged; none means that it has caught up."""
+        """How many messages the group has not acknowledged; none means that it has caught up.
+
+        :raises NotFound: there is no such log
+        :raises LogReplaced: the log was deleted and made again
+        """
         return driven(verbs.lag(self.client, self))
 
     def seek(self, options: Mapping[str, Any]) -> list[Moved]:

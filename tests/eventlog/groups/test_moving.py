@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from acemq_amqp.errors import ConfigurationError, NotFound
-from acemq_amqp.eventlog import Lag, LogMessage, Moved
+from acemq_amqp.eventlog import Lag, LogMessage, LogReplaced, Moved
 from tests.eventlog.groups.scene import Scene, everywhere, has, in_memory, on_servers
 
 
@@ -199,3 +199,32 @@ async def test_offsets_of_a_log_of_several_streams_need_a_lane(scene: Scene) -> 
         (told,) = await scene.reads(client).partition(lane).seek({"to": "next"})
         streams.add(told.stream)
     assert len(streams) == 2
+
+
+@in_memory
+@pytest.mark.parametrize("streams", [1, 2])
+@pytest.mark.parametrize("count", [0, 1, 9])
+async def test_a_group_of_a_log_that_was_made_anew_does_not_seem_to_have_caught_up(
+    scene: Scene, streams: int, count: int
+) -> None:
+    client = await scene.open()
+    queue = client.queue(scene.log).config({"streams": streams})
+    await queue.push([{"data": n} for n in range(3)])
+    await scene.reads(client).limit(3).consume(scene.noting([]))
+    broker = await scene.broker()
+    names = [scene.log] if streams == 1 else [f"{scene.log}.{n}" for n in range(streams)]
+    for name in names:
+        await broker.delete_queue(name)
+    after = await scene.open()
+    again = after.queue(scene.log).config({"streams": streams})
+    await again.create()
+    if count:
+        await again.push([{"data": n} for n in range(count)])
+    with pytest.raises(LogReplaced, match="deleted and made again"):
+        await scene.reads(after).lag()
+    with pytest.raises(LogReplaced, match="deleted and made again"):
+        await scene.reads(after).seek({"back": 1})
+    (group,) = await after.admin.consumer_groups(scene.log)
+    assert (group.group, group.lag) == ("g", None)
+    await scene.reads(after).seek({"to": "first"})
+    assert await scene.reads(after).lag() == Lag(count)
