@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from acemq_amqp.patterns.browsing import browse
-from acemq_amqp.patterns.claim import Claim
+from acemq_amqp.patterns.claim import Claim, TransactionEnded
 from acemq_amqp.patterns.claim_check import (
     DEFAULT_THRESHOLD,
     ClaimCheckCodec,
@@ -67,6 +67,7 @@ __all__ = [
     "OutboxStore",
     "ReplayResult",
     "ReplayStopped",
+    "TransactionEnded",
     "browse",
     "claim_key_of",
     "idempotent",

@@ -20,7 +20,7 @@ from acemq_amqp.durations import Duration
 from acemq_amqp.errors import AceMQError, ConfigurationError
 from acemq_amqp.flavours.calls import checked_callable, is_coroutine_function
 from acemq_amqp.message import Message
-from acemq_amqp.patterns.claim import Claim
+from acemq_amqp.patterns.claim import Claim, TransactionEnded
 from acemq_amqp.patterns.idempotency import KeyOf
 from acemq_amqp.patterns.waiting import driven
 
@@ -57,8 +57,9 @@ def transactional(
     """A handler whose work and claim are one commit: the effect of each message is there once.
 
     ``handler(message, tx)`` works on ``tx``, a connection in an open transaction, and neither ends
-    nor closes it. Accept commits, and the message is acknowledged after that; anything else, a
-    raise included, undoes all of it. A message whose transaction is open elsewhere comes back after
+    nor closes it: where it does, the message fails with :class:`TransactionEnded` and is not taken
+    for handled. Accept commits, and the message is acknowledged after that; anything else, a raise
+    included, undoes all of it. A message whose transaction is open elsewhere comes back after
     ``in_progress_delay``, and so does every one while the database cannot be reached; no attempt is
     counted. A plain handler's connection is opened, used and closed in the thread that it runs in.
 
@@ -115,6 +116,8 @@ def _wrapped(
             return undone.ack
         except _Failed as failed:
             raise failed.failure from failed.failure.__cause__
+        except TransactionEnded:
+            raise  # the handler's own doing: the retry policy has to see it
         except AceMQError as failure:
             # A commit that was cut off may have taken place: the next delivery finds out.
             log.warning("acemq: %r is put back: %s", key, failure)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractContextManager, asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, suppress
 from typing import Any
 
 from acemq_amqp.flavours.workers import WorkerThreads
@@ -42,7 +42,8 @@ async def in_transaction(connection: Any) -> AsyncIterator[None]:
     try:
         yield
     except BaseException:
-        await connection.rollback()
+        with suppress(Exception):  # closed by who was given it: what they failed with is told
+            await connection.rollback()
         raise
     await connection.commit()
 

@@ -1,8 +1,9 @@
 """Transactions in which a message is claimed, for ``acemq_amqp.patterns.transactional``.
 
-The claim is a row that is written first and committed with all else. On PostgreSQL a lock that ends
-with the transaction keeps a second delivery of the message out, without letting it wait; on SQLite
-the one write lock does.
+The claim is a row that is written first, marked as handled last, and committed with all else. Where
+a handler ends the transaction in between, the row counts for nothing. On PostgreSQL a lock that
+ends with the transaction keeps a second delivery of the message out, without letting it wait; on
+SQLite the one write lock does.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any, Final
 
 from acemq_amqp.durations import Duration, milliseconds, seconds
 from acemq_amqp.patterns.claim import Claim
+from acemq_stores.sql import inbox_statements as inbox_sql
 from acemq_stores.sql import statements as sql
 from acemq_stores.sql.adding import lock_of
 from acemq_stores.sql.awaited import held, in_transaction, lent
@@ -23,6 +25,7 @@ from acemq_stores.sql.connecting import Connect, Database
 from acemq_stores.sql.dialects import POSTGRESQL, Dialect
 from acemq_stores.sql.failures import mapped
 from acemq_stores.sql.idempotency import stored_key
+from acemq_stores.sql.inbox_endings import checked_mark, guarded, marking
 from acemq_stores.sql.schema import Schema
 from acemq_stores.sql.session import Step, Steps
 from acemq_stores.sql.sources import PATIENCE, Access
@@ -35,15 +38,27 @@ _PURGE_EVERY: Final = 60.0
 _PURGE_BATCH: Final = 1000
 
 
-def claiming(key: str, table: str, dialect: Dialect, lease: int, retention: float) -> Steps[Claim]:
+def claiming(key: str, table: str, dialect: Dialect, lease: int) -> Steps[Claim]:
     """The steps that claim a message in a transaction, without waiting for another one's end."""
     if dialect is POSTGRESQL:
-        yield Step(sql.LIMIT_IDLE, {"limit": str(lease)}, wants=True)
-        rows = yield Step(sql.TRY_LOCK, {"lock": lock_of("inbox", table, key)}, wants=True)
+        yield Step(inbox_sql.LIMIT_IDLE, {"limit": str(lease)}, wants=True)
+        rows = yield Step(inbox_sql.TRY_LOCK, {"lock": lock_of("inbox", table, key)}, wants=True)
         if not rows[0][0]:
             return Claim.IN_PROGRESS
-    rows = yield Step(sql.FIRST_TIME, {"key": key, "retention": retention}, wants=True)
-    return Claim.CLAIMED if rows else Claim.DUPLICATE
+    rows = yield Step(inbox_sql.OPEN_CLAIM, {"key": key}, wants=True)
+    if not rows:
+        return Claim.DUPLICATE
+    if dialect is not POSTGRESQL:
+        yield Step(inbox_sql.OPEN_MARK, {})
+    return Claim.CLAIMED
+
+
+def closing(key: str, dialect: Dialect, retention: float) -> Steps[bool]:
+    """The steps that mark a claimed message as handled; False in another transaction than that."""
+    if dialect is not POSTGRESQL:
+        yield Step(inbox_sql.CLOSE_MARK, {})
+    rows = yield Step(inbox_sql.CLOSE_CLAIM, {"key": key, "retention": retention}, wants=True)
+    return bool(rows)
 
 
 class _Inbox:
@@ -73,8 +88,10 @@ class _Inbox:
             self._database.table,
             caller.driver.dialect,
             self._lease,
-            self._retention,
         )
+
+    def _closing(self, caller: Caller, key: str) -> Steps[bool]:
+        return closing(stored_key(key), caller.driver.dialect, self._retention)
 
     def _purge_now_and_then(self) -> None:
         if time.monotonic() >= self._purge_at:
@@ -106,7 +123,13 @@ class SqlInbox(_Inbox):
         try:
             with self._database.lent(Access.SEVERAL) as connection:
                 caller = Caller(connection, self._database.table, self._dialect)
-                yield caller.run(self._steps(caller, key)), connection
+                claim = caller.run(self._steps(caller, key))
+                with guarded(key, connection):
+                    yield claim, connection
+                if claim is Claim.CLAIMED:
+                    with marking(key):
+                        marked = caller.run(self._closing(caller, key))
+                    checked_mark(key, marked)
         except Exception as failure:
             told = self._told(failure)
             if told is failure:
@@ -148,7 +171,13 @@ class AsyncSqlInbox(_Inbox):
                 connection = await stack.enter_async_context(lent(self._open))
                 await stack.enter_async_context(in_transaction(connection))
                 caller = Caller(connection, self._database.table, self._dialect)
-                yield await caller.awaiting(self._steps(caller, key)), connection
+                claim = await caller.awaiting(self._steps(caller, key))
+                with guarded(key, connection):
+                    yield claim, connection
+                if claim is Claim.CLAIMED:
+                    with marking(key):
+                        marked = await caller.awaiting(self._closing(caller, key))
+                    checked_mark(key, marked)
         except Exception as failure:
             told = self._told(failure)
             if told is failure:

@@ -13,6 +13,7 @@ from acemq_amqp.patterns.outbox import OutboxRecord
 from acemq_stores.sql import log_places, log_windows
 from acemq_stores.sql import log_statements as sql
 from acemq_stores.sql.failures import asks_for_repeat, is_database_error, lost_connection
+from acemq_stores.sql.kept_open import kept_open
 from acemq_stores.sql.log_places import Place
 from acemq_stores.sql.log_rows import texts
 from acemq_stores.sql.outbox import SqlOutboxStore
@@ -122,26 +123,13 @@ def carry_out(work: Callable[[Any], None], connection: Any) -> None:
 @contextmanager
 def _kept_open(connection: Any) -> Iterator[None]:
     """Refuses the end of the transaction inside; psycopg does so by itself in a pool's."""
-    if not isinstance(connection, sqlite3.Connection):
-        yield
-        return
-    refused = []
-
-    def allowed(action: int, *names: object) -> int:
-        if action != sqlite3.SQLITE_TRANSACTION:
-            return sqlite3.SQLITE_OK
-        refused.append(names[0])
-        return sqlite3.SQLITE_DENY
-
-    connection.set_authorizer(allowed)
-    try:
-        yield
-    except sqlite3.DatabaseError as failure:
-        if refused:
-            raise _ended(str(refused[0])) from failure
-        raise
-    finally:
-        connection.set_authorizer(None)
+    with kept_open(connection) as refused:
+        try:
+            yield
+        except sqlite3.DatabaseError as failure:
+            if refused:
+                raise _ended(refused[0]) from failure
+            raise
 
 
 def _ended(how: str) -> ConfigurationError:

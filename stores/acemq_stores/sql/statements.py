@@ -112,16 +112,6 @@ DELETE FROM {table} WHERE key IN (
 )""",
 )
 
-# ---------------------------------------------------------------- inbox
-
-#: Until the transaction ends, and without waiting for another one's end.
-TRY_LOCK: Final = Statement("try_lock", "SELECT pg_try_advisory_xact_lock(:lock)")
-
-#: Ends a session whose handler died with its transaction open.
-LIMIT_IDLE: Final = Statement(
-    "limit_idle", "SELECT set_config('idle_in_transaction_session_timeout', :limit, true)"
-)
-
 # ---------------------------------------------------------------- outbox: writing
 
 #: Waits for the transactions that hold the key, and tells how this one is isolated.
