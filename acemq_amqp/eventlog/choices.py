@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Final
 
 from acemq_amqp.errors import ConfigurationError
+
+#: Names that an error tells, where none is near; more would hide what it says.
+_TOLD: Final = 10
 
 
 def unknown(name: object, known: Iterable[str], what: str) -> ConfigurationError:
     """The error of a name that means nothing."""
     names = sorted(known)
     near = get_close_matches(str(name), names, 1)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names)}"
+    more = f" and {len(names) - _TOLD} more" if len(names) > _TOLD + 2 else ""
+    told = ", ".join(names[:_TOLD] if more else names)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {told}{more}"
     return ConfigurationError(f"acemq: {what} knows no {name!r}: {hint}")
 
 

@@ -5,8 +5,9 @@ Everything is made at first use, one thing at a time, so that building one does 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
+from inspect import signature
 from typing import Any
 
 from acemq_amqp.core.connection import Connection
@@ -14,6 +15,7 @@ from acemq_amqp.core.observer import Observing
 from acemq_amqp.core.publisher import Publisher
 from acemq_amqp.errors import BrokerError, ConfigurationError, StoreError
 from acemq_amqp.eventlog.attached import Gaps, Source
+from acemq_amqp.eventlog.choices import checked
 from acemq_amqp.eventlog.decoding import Decoding
 from acemq_amqp.eventlog.log import Log
 from acemq_amqp.eventlog.modes import Mode
@@ -34,6 +36,14 @@ from acemq_amqp.topology import Topology
 _INTERVAL = 1.0
 _BATCH = 200
 _WIDTH = 64
+
+
+def connection_options(options: Mapping[str, Any], connect: Callable[..., Any]) -> dict[str, Any]:
+    """What a client of event logs was given for its connection.
+
+    :raises ConfigurationError: an option that ``connect`` does not take
+    """
+    return checked(options, signature(connect).parameters, "EventLog()")
 
 
 class LogClient:
@@ -105,10 +115,15 @@ class LogClient:
                 self._logs[key] = log
             return log
 
-    async def reading(self, name: str, group: str, mode: Mode, settings: LogSettings) -> Reading:
-        """A group of a log."""
+    async def reading(
+        self, name: str, group: str, mode: Mode, settings: LogSettings, *, create: bool = False
+    ) -> Reading:
+        """A group of a log.
+
+        :raises NotFound: the log is not there, and is not to be made
+        """
         connection = await self.connection()
-        log = await self.log(name, settings)
+        log = await self.log(name, settings, create=create)
         if settings.dead_letters:
             await self._dead_letters(connection, name)
         source = Source(connection, log, Gaps(settings.on_gap))

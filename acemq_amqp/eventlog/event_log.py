@@ -10,7 +10,7 @@ from typing import Any, Self
 from acemq_amqp.connecting import Connection, connect
 from acemq_amqp.durations import Duration, seconds
 from acemq_amqp.eventlog import verbs
-from acemq_amqp.eventlog.client import LogClient
+from acemq_amqp.eventlog.client import LogClient, connection_options
 from acemq_amqp.eventlog.messages import LogMessage
 from acemq_amqp.eventlog.moving import GroupStatus, Moved
 from acemq_amqp.eventlog.queue import LogQueue
@@ -57,7 +57,7 @@ class EventLog:
     """
 
     def __init__(self, *, url: str | Sequence[str], store: Any, **options: Any) -> None:
-        connecting = connect(url, **options)
+        connecting = connect(url, **connection_options(options, connect))
 
         async def opened() -> Connection:
             return await connecting

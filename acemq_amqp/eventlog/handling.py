@@ -173,7 +173,7 @@ class Handling:
         verdict = self._verdict(answer, 1)
         if isinstance(verdict, Again | Dead):
             log.warning(
-                "acemq: a batch of %s is handled one by one: %s", self._hold.stream, verdict
+                "acemq: a batch of %s is handled one by one: %s", self._hold.stream, verdict.reason
             )
             return False
         self._done(records)

@@ -131,7 +131,7 @@ class LaneConsuming(Running):
             await self._ack(messages)
             return 0.0
         if len(messages) > 1:
-            log.warning("acemq: a batch of %s comes one by one: %s", self._lane, verdict)
+            log.warning("acemq: a batch of %s comes one by one: %s", self._lane, verdict.reason)
             await self._popping.put_back(first)
             return 0.0
         return await self._failed(first, verdict)

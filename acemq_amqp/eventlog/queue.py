@@ -129,8 +129,7 @@ class LogQueue(Selection):
             ``dry_run`` only tells what would move
         :raises ConfigurationError: an unknown option, a time without a zone, a place outside
         """
-        chosen = {"partition": self.lane} if self.lane is not None else {}
-        return await verbs.seek(self.client, self.name, self.grouped(), {**chosen, **options})
+        return await verbs.seek(self.client, self.name, self.grouped(), options, self.lane)
 
     async def delete(self) -> None:
         """Deletes the group that was named; without one, the log with all its messages."""

@@ -103,7 +103,7 @@ async def run(client: LogClient, job: Job, orders: Orders) -> Querying:
     work = (await client.connection()).work
     each = None if job.each is None else work.bind(job.each)
     source, group = job.source, f"{QUERY_GROUPS}{orders.query_id}"
-    reading = await client.reading(source.name, group, source.mode, source.settings)
+    reading = await client.reading(source.name, group, source.mode, source.settings, create=True)
     sinks = [sink for sink in (job.sink, job.late) if sink is not None]
     for sink in sinks:  # before the query is known: what is mended has another shape
         await sink.check(client, reading.log)

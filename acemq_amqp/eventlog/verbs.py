@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from acemq_amqp.ack import retry
+from acemq_amqp.core.checks import flag
 from acemq_amqp.core.publishing import PublishResult
 from acemq_amqp.errors import ConfigurationError, NotFound
 from acemq_amqp.eventlog.choices import checked
@@ -82,8 +83,15 @@ async def lag(client: LogClient, selection: Selection) -> Lag:
     return await place.lag(selection.grouped(), selection.lane)
 
 
-async def seek(client: LogClient, name: str, group: str, options: Mapping[str, Any]) -> list[Moved]:
-    """Moves a group; what was in flight is abandoned."""
+async def seek(
+    client: LogClient, name: str, group: str, options: Mapping[str, Any], lane: str | None = None
+) -> list[Moved]:
+    """Moves a group; what was in flight is abandoned.
+
+    :param lane: the one that is moved, unless the options name another
+    """
+    if lane is not None and isinstance(options, Mapping):
+        options = {"partition": lane, **options}
     target, lane, dry_run = target_of(options, time.time())
     checked_group(group)
     place = await client.place(name)
@@ -117,6 +125,7 @@ async def ack(
     options: Mapping[str, Any] | None,
 ) -> None:
     """Acknowledges what was popped; or gives it back to be tried again."""
+    handled = flag(handled, "handled")
     given = tuple(messages) if isinstance(messages, list | tuple) else (messages,)
     named = checked(options or {}, ("group", "error"), "ack")
     for message in given:

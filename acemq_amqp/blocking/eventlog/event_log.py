@@ -13,7 +13,7 @@ from acemq_amqp.connecting import connect as async_connect
 from acemq_amqp.core.connection import Connection
 from acemq_amqp.durations import Duration, seconds
 from acemq_amqp.eventlog import verbs
-from acemq_amqp.eventlog.client import LogClient
+from acemq_amqp.eventlog.client import LogClient, connection_options
 from acemq_amqp.eventlog.messages import LogMessage
 from acemq_amqp.eventlog.moving import GroupStatus, Moved
 from acemq_amqp.patterns.waiting import driven
@@ -73,6 +73,7 @@ class EventLog:
     """
 
     def __init__(self, *, url: str | Sequence[str], store: Any, **options: Any) -> None:
+        options = connection_options(options, connect)
         async_connect(url, **options)  # refuses what cannot be, and opens nothing
 
         async def opened() -> Connection:
