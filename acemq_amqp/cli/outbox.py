@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Annotated, Any, Final
 
 import typer
@@ -11,7 +12,7 @@ import typer
 from acemq_amqp.cli.options import Database, Json, Table, Yes, duration
 from acemq_amqp.cli.outcomes import DONE, WRONG
 from acemq_amqp.cli.places import outbox_at
-from acemq_amqp.cli.printing import ago, say, say_json, say_table
+from acemq_amqp.cli.printing import ago, counted, say, say_json, say_table
 from acemq_amqp.errors import ConfigurationError
 from acemq_amqp.patterns import OutboxRow, OutboxStatus
 from acemq_amqp.patterns.waiting import driven
@@ -38,7 +39,8 @@ def status(
 ) -> int:
     """Tells how many records wait and how long, and lists those that were set aside.
 
-    Exit code 1 where some are: they are not sent, and may hold others of their key back.
+    Exit code 1 where some are, or where some that wait were refused already: they are not sent, and
+    may hold others of their key back.
     """
     with _opened(database, table) as store:
         found = driven(store.status())
@@ -46,12 +48,15 @@ def status(
     if as_json:
         say_json(_data(found, aside))
     else:
-        say(f"{found.waiting} records wait, the oldest for {ago(found.lag)}")
-        say(f"{found.set_aside} were set aside")
+        waits = "record waits" if found.waiting == 1 else "records wait"
+        say(f"{found.waiting} {waits}, the oldest for {ago(found.lag)}")
+        if found.failing:
+            say(f"{found.failing} of them refused already and tried again; last: {found.error}")
+        say(f"{found.set_aside} {'was' if found.set_aside == 1 else 'were'} set aside")
         if aside:
             columns = ("#record", "id", "to", "key", "#age", "#attempts", "error")
             say_table(columns, [_line(row, error) for row, error in aside])
-    return WRONG if found.set_aside else DONE
+    return WRONG if found.set_aside or found.failing else DONE
 
 
 @app.command()
@@ -90,7 +95,9 @@ def purge(
         if drop:
             chosen = _chosen(driven(store.set_aside(_ALL)), drop, False)
             if not yes:
-                typer.confirm(f"Drop {len(chosen)} records unsent?", abort=True, err=True)
+                typer.confirm(
+                    f"Drop {counted(len(chosen), 'record')} unsent?", abort=True, err=True
+                )
             removed = driven(store.drop(chosen))
         else:
             removed = _purged(store)
@@ -153,12 +160,11 @@ def _data(found: OutboxStatus, aside: Aside) -> dict[str, Any]:
         }
         for row, error in aside
     ]
-    counts = {"waiting": found.waiting, "set_aside": found.set_aside, "lag": found.lag}
-    return counts | {"records": listed}
+    return asdict(found) | {"records": listed}
 
 
 def _tell(verb: str, count: int, as_json: bool) -> None:
     if as_json:
         say_json({verb: count})
     else:
-        say(f"{count} records {verb}")
+        say(f"{counted(count, 'record')} {verb}")

@@ -52,6 +52,11 @@ def clean(text: str) -> str:
     )
 
 
+def counted(count: int, what: str) -> str:
+    """So many of something: ``1 message``, ``2 messages``."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
 def ago(seconds: float) -> str:
     """An age, to the second below a minute and coarser above."""
     whole = max(0, int(seconds))

@@ -7,14 +7,18 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from acemq_amqp.durations import Duration, seconds
 from acemq_amqp.errors import ConfigurationError
-from acemq_amqp.patterns.outbox import Claimed, OutboxRecord, OutboxRow, OutboxStatus
+from acemq_amqp.patterns.outbox import (
+    Claimed,
+    OutboxRecord,
+    OutboxRow,
+    OutboxStatus,
+    pause_after,
+)
 from acemq_amqp.patterns.waiting import Done
-
-_LONGEST_PAUSE: Final = 60.0
 
 
 @dataclass(slots=True)
@@ -140,7 +144,7 @@ class InMemoryOutboxStore:
             entry = self._entries.get(row.seq)
             if entry is None or not self._mine(relay, row):
                 return False
-            entry.due = self._clock() + min(float(2**entry.attempts), _LONGEST_PAUSE)
+            entry.due = self._clock() + pause_after(entry.attempts)
             entry.attempts += 1
             entry.error = error
             entry.aside = entry.attempts >= self._max_attempts
@@ -161,7 +165,10 @@ class InMemoryOutboxStore:
             waiting = [entry for entry in self._entries.values() if not entry.aside]
             aside = len(self._entries) - len(waiting)
             lag = max((self._clock() - entry.created for entry in waiting), default=0.0)
-            return OutboxStatus(len(waiting), aside, lag)
+            failing = [entry for entry in waiting if entry.attempts]
+            last = max(failing, key=lambda entry: entry.due, default=None)
+            error = "" if last is None else last.error
+            return OutboxStatus(len(waiting), aside, lag, len(failing), error)
 
     async def set_aside(self, most: int = 100) -> list[tuple[OutboxRow, str]]:
         """Records that were refused too often, oldest first, each with its last error."""

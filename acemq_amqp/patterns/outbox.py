@@ -137,6 +137,14 @@ class OutboxRow:
     age: float = 0.0
 
 
+def pause_after(attempts: int) -> float:
+    """Seconds for which a record is left alone: 1, 2, 4 ... 60.
+
+    :param attempts: how often it had been refused before
+    """
+    return min(2.0 ** min(attempts, 6), 60.0)
+
+
 @dataclass(frozen=True, slots=True)
 class Claimed:
     """What a relay got.
@@ -155,11 +163,15 @@ class OutboxStatus:
     :ivar waiting: records that are to be sent
     :ivar set_aside: records that were refused too often
     :ivar lag: seconds that the oldest of those waiting has waited
+    :ivar failing: those of the waiting that were refused already, and are tried again
+    :ivar error: the last refusal of these
     """
 
     waiting: int
     set_aside: int
     lag: float
+    failing: int = 0
+    error: str = ""
 
 
 @runtime_checkable

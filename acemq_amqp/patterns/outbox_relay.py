@@ -116,7 +116,10 @@ class OutboxRelay:
     async def sweep(self) -> int:
         """Publishes once what is due, up to a batch; returns how many records were published.
 
+        Unless it is started as well, it holds nothing afterwards that others would wait for.
+
         :raises StoreError: the store failed, or is not there
+        :raises ConfigurationError: it is closed
         """
         return await self._relaying.sweep()
 

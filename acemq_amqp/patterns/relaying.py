@@ -19,11 +19,18 @@ from acemq_amqp.envelope import fresh_id
 from acemq_amqp.errors import (
     AceMQError,
     BrokerError,
+    ConfigurationError,
     PublishingPaused,
     PublishRefused,
     StoreError,
 )
-from acemq_amqp.patterns.outbox import HintingStore, OutboxRecord, OutboxRow, OutboxStore
+from acemq_amqp.patterns.outbox import (
+    HintingStore,
+    OutboxRecord,
+    OutboxRow,
+    OutboxStore,
+    pause_after,
+)
 
 log = logging.getLogger("acemq_amqp")
 
@@ -55,6 +62,11 @@ def counts_as_attempt(failure: Exception) -> bool:
         # nothing was told of the message itself where it was never handed over
         return bool(failure.code) or failure.stored == "perhaps"
     return not isinstance(failure, BrokerError)
+
+
+def is_told(attempt: int) -> bool:
+    """Whether a record's refusal is logged: the first, and each that doubles their number."""
+    return attempt & (attempt - 1) == 0
 
 
 @dataclass(slots=True)
@@ -114,6 +126,7 @@ class Relaying:
 
     def start(self) -> None:
         """Sweeps from now on, until closed."""
+        self._refuse_closed()
         if self._running is None:
             self._running = self._work.spawn(self._run(), "acemq-outbox-relay")
             if isinstance(self._store, HintingStore):
@@ -155,7 +168,7 @@ class Relaying:
     async def _found_some(self) -> bool:
         """Sweeps, and says whether to sweep again at once."""
         try:
-            published = await self.sweep()
+            published = await self._in_turn()
         except Exception as failure:
             self._tell(str(failure))
             return False
@@ -174,8 +187,21 @@ class Relaying:
     async def sweep(self) -> int:
         """Claims what is due, publishes it, marks it; returns how many records were published.
 
+        Leases are given back where no further sweep follows by itself.
+
         :raises StoreError: the store failed; what was published and not marked is marked later
+        :raises ConfigurationError: it is closed
         """
+        self._refuse_closed()
+        return await self._in_turn()
+
+    def _refuse_closed(self) -> None:
+        if self._closing:
+            raise ConfigurationError(
+                "acemq: this outbox relay is closed and sends nothing any more: make another one"
+            )
+
+    async def _in_turn(self) -> int:
         await self._turn.get()
         try:
             return await self._sweep()
@@ -197,6 +223,8 @@ class Relaying:
                 await self._note(row, failure)
         self._tell(sweep.halted)
         await self._look_after()
+        if self._running is None:
+            await self._leave()
         return len(sweep.published)
 
     async def _publish_all(self, sweep: _Sweep, rows: Sequence[OutboxRow]) -> None:
@@ -271,11 +299,23 @@ class Relaying:
     async def _note(self, row: OutboxRow, failure: Exception) -> None:
         if self._work.clock.monotonic() >= self._until:
             return
+        record, attempt = row.record, row.attempts + 1
         if await self._store.record_failure(self._id, row, str(failure)):
             log.error(
                 "acemq: outbox record %s was refused %d times and is set aside: %s",
-                row.record.id,
-                row.attempts + 1,
+                record.id,
+                attempt,
+                failure,
+            )
+        elif is_told(attempt):
+            log.warning(
+                "acemq: outbox record %s to exchange %r with key %r was refused (attempt %d), and "
+                "is tried again in about %.0f s: %s",
+                record.id,
+                record.exchange,
+                record.routing_key,
+                attempt,
+                pause_after(row.attempts),
                 failure,
             )
 

@@ -27,7 +27,7 @@ def words(database: str) -> list[str]:
 def test_status_lists_what_was_set_aside_and_exits_1(acemq: Acemq, words: list[str]) -> None:
     ended = acemq("outbox", "status", *words)
     assert (ended.code, ended.err) == (1, "")
-    assert "1 records wait" in ended.out and "2 were set aside" in ended.out
+    assert "1 record waits" in ended.out and "2 were set aside" in ended.out
     assert "m-1" in ended.out and "shop key.1" in ended.out and "m-3" not in ended.out
     told = acemq("outbox", "status", "--json", *words)
     assert (told.data["waiting"], told.data["set_aside"]) == (1, 2)
@@ -36,7 +36,7 @@ def test_status_lists_what_was_set_aside_and_exits_1(acemq: Acemq, words: list[s
 
 
 def test_retry_releases_one_by_its_id_and_then_all(acemq: Acemq, words: list[str]) -> None:
-    assert acemq("outbox", "retry", "m-2", *words).out == "1 records released\n"
+    assert acemq("outbox", "retry", "m-2", *words).out == "1 record released\n"
     assert acemq("outbox", "status", "--json", *words).data["waiting"] == 2
     assert acemq("outbox", "retry", "--all", "--json", *words).data == {"released": 1}
     ended = acemq("outbox", "status", "--json", *words)
@@ -51,8 +51,8 @@ def test_retry_of_nothing_or_a_stranger_is_refused(acemq: Acemq, words: list[str
 
 def test_purge_removes_what_was_sent_or_drops_what_is_named(acemq: Acemq, words: list[str]) -> None:
     assert acemq("outbox", "purge", "--older-than", "1d", *words).out == "0 records removed\n"
-    assert acemq("outbox", "purge", *words).out == "1 records removed\n"
-    assert acemq("outbox", "purge", "--drop", "m-1", "--yes", *words).out == "1 records dropped\n"
+    assert acemq("outbox", "purge", *words).out == "1 record removed\n"
+    assert acemq("outbox", "purge", "--drop", "m-1", "--yes", *words).out == "1 record dropped\n"
     left = acemq("outbox", "status", "--json", *words).data
     assert (left["waiting"], left["set_aside"]) == (1, 1)
 
@@ -63,3 +63,20 @@ def test_a_database_without_an_outbox_is_told_and_gets_none(acemq: Acemq, databa
     for _ in range(2):
         ended = acemq("outbox", "status", "--database", database)
         assert ended.code == 2 and "'acemq_outbox' of the outbox store is missing" in ended.err
+
+
+def test_status_tells_of_records_that_are_refused_again_and_again(
+    acemq: Acemq, database: str
+) -> None:
+    store = SqlOutboxStore(database)
+    store.add_many([OutboxRecord(f"m-{n}", "", f"key.{n}", b"{}") for n in range(3)])
+    rows = driven(store.claim("relay", 10)).rows
+    for row, error in zip(rows, ("no such\nqueue", "no exchange"), strict=False):
+        driven(store.record_failure("relay", row, error))
+    store.close()
+    ended = acemq("outbox", "status", "--database", database)
+    assert ended.code == 1
+    assert "3 records wait" in ended.out
+    assert "2 of them refused already and tried again; last: no exchange" in ended.out
+    told = acemq("outbox", "status", "--json", "--database", database)
+    assert (told.code, told.data["failing"], told.data["error"]) == (1, 2, "no exchange")

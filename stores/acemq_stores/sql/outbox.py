@@ -16,7 +16,13 @@ from typing import Any, Final, Literal, TypeVar
 from acemq_amqp.durations import Duration, seconds
 from acemq_amqp.errors import ConfigurationError
 from acemq_amqp.patterns.claim_check import CLAIM_CHECK_FRAME, claim_key_of
-from acemq_amqp.patterns.outbox import Claimed, OutboxRecord, OutboxRow, OutboxStatus
+from acemq_amqp.patterns.outbox import (
+    Claimed,
+    OutboxRecord,
+    OutboxRow,
+    OutboxStatus,
+    pause_after,
+)
 from acemq_amqp.patterns.waiting import Done
 from acemq_stores.sql import statements as sql
 from acemq_stores.sql.adding import adding, checked_records
@@ -35,7 +41,6 @@ from acemq_stores.sql.tables import OUTBOX
 T = TypeVar("T")
 
 _LEAST_LEASE: Final = 1.0
-_LONGEST_PAUSE: Final = 60.0
 _PURGE_BATCH: Final = 1000
 _SET_ASIDE: Final = 2
 
@@ -193,7 +198,7 @@ class SqlOutboxStore:
             "seq": row.seq,
             "error": error.replace("\0", "")[:1000],
             "most": self._max_attempts,
-            "pause": min(float(2**row.attempts), _LONGEST_PAUSE),
+            "pause": pause_after(row.attempts),
         }
         state = await self._do(lambda session: session.row(sql.NOTE_FAILURE, **values))
         return state is not None and state[0] == _SET_ASIDE
@@ -206,10 +211,11 @@ class SqlOutboxStore:
 
     async def status(self) -> OutboxStatus:
         """How many records wait, and how long the oldest has."""
-        waiting, aside, lag = await self._do(
+        waiting, aside, lag, failing, error = await self._do(
             lambda session: session.rows(sql.STATUS)[0], Access.READ
         )
-        return OutboxStatus(int(waiting), int(aside), max(0.0, float(lag or 0.0)))
+        lag = max(0.0, float(lag or 0.0))
+        return OutboxStatus(int(waiting), int(aside), lag, int(failing), error or "")
 
     async def set_aside(self, most: int = 100) -> list[tuple[OutboxRow, str]]:
         """Records that were refused too often, oldest first, each with its last error."""

@@ -306,7 +306,10 @@ STATUS: Final = Statement(
 SELECT
     (SELECT count(*) FROM {table} WHERE state = 0),
     (SELECT count(*) FROM {table} WHERE state = 2),
-    (SELECT {now} - min(created) FROM {table} WHERE state = 0)""",
+    (SELECT {now} - min(created) FROM {table} WHERE state = 0),
+    (SELECT count(*) FROM {table} WHERE state = 0 AND attempts > 0),
+    (SELECT error FROM {table} WHERE state = 0 AND attempts > 0
+        ORDER BY settled DESC, seq DESC LIMIT 1)""",
 )
 
 SET_ASIDE: Final = Statement(
