@@ -160,12 +160,13 @@ class QueryWords:
     def to(self, target: Any) -> Self:
         """Sends results to a log, in the lane of their key, or to a queue by name.
 
-        They are committed with the state and the position that they come from.
+        They are committed with the state and the position that they come from. A queue must be
+        there when the query is run.
         """
         return self._send(sink_of(target))
 
     def to_exchange(self, exchange: str, routing_key: str = "") -> Self:
-        """Sends results to an exchange; otherwise as :meth:`to`."""
+        """Sends results to an exchange, which must be there; otherwise as :meth:`to`."""
         return self._send(exchange_sink(exchange, routing_key))
 
     def _send(self, sink: Sink) -> Self:

@@ -64,7 +64,10 @@ class Reader:
 
 
 class LogQueue(Selection):
-    """One log, as said so far. Words change it in place; verbs do something with it."""
+    """One log, as said so far. Words change it in place and return it; verbs do something with it.
+
+    ``create`` and ``push`` make a log that is not there; reading one that is not is ``NotFound``.
+    """
 
     def __init__(self, client: LogClient, name: str) -> None:
         super().__init__(name)
@@ -95,6 +98,7 @@ class LogQueue(Selection):
 
         What is not acknowledged within the lease is given again.
 
+        :raises NotFound: there is no such log
         :raises BrokerError: nothing is known, as the broker is not there
         """
         return await verbs.pop(self.client, self)
@@ -103,8 +107,10 @@ class LogQueue(Selection):
         """Hands messages to a handler until the limit, the idle time, or for ever.
 
         Everything handled is committed when it returns. What failed is tried again, and is a dead
-        letter in ``{log}.dlq`` after ``retry_limit``.
+        letter in ``{log}.dlq`` after ``retry_limit`` retries.
 
+        :param handler: is given lists of messages; with ``each()`` the messages one by one
+        :raises NotFound: there is no such log
         :raises LogReplaced: the log was deleted and made again
         :raises RetentionPassed: messages are gone that were not read
         """
@@ -125,8 +131,8 @@ class LogQueue(Selection):
     async def seek(self, options: Mapping[str, Any]) -> list[Moved]:
         """Moves the group; what was in flight is abandoned, and its late ack changes nothing.
 
-        :param options: ``timestamp``, ``offset``, ``to`` (``"first"``, ``"next"``) or ``back``;
-            ``dry_run`` only tells what would move
+        :param options: ``timestamp``, ``offset``, ``to`` (``"first"``, ``"next"``) or ``back``,
+            so many messages; ``dry_run`` only tells what would move
         :raises ConfigurationError: an unknown option, a time without a zone, a place outside
         """
         return await verbs.seek(self.client, self.name, self.grouped(), options, self.lane)

@@ -19,9 +19,10 @@ _RETENTION: Final = ("max_age", "max_bytes", "segment_bytes")
 class LogSettings:
     """How a log is declared, and how groups read it.
 
-    :ivar streams: streams that it is spread over; None takes it as it is, one where it is made
+    :ivar streams: streams that it is spread over, and so how many readers of a group can work side
+        by side; None takes it as it is, one where it is made
     :ivar lease_time: seconds that a reader may go without a sign of life; the store's by default
-    :ivar retry_limit: how often a message that failed is tried again
+    :ivar retry_limit: how often a message that failed is tried again, after its first attempt
     :ivar retry_delay: seconds before it is
     :ivar on_gap: what to do where retention removed what was not read
     :ivar dead_letters: whether what failed too often goes to ``{log}.dlq``, or ends its reader
