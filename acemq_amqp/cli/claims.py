@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from acemq_amqp.cli.named_keys import Named, in_outbox, in_queue, in_stream
-from acemq_amqp.cli.options import LOCALHOST, Database, Json, Url, duration
+from acemq_amqp.cli.options import LOCALHOST, Database, Json, Url, duration, given
 from acemq_amqp.cli.outcomes import DONE
 from acemq_amqp.cli.places import broker, outbox_at, payloads_at
 from acemq_amqp.cli.printing import say, say_json, say_table
@@ -69,6 +69,13 @@ def sweep(
     age = duration(older_than, "--older-than")
     if age <= 0:
         raise ConfigurationError("acemq: --older-than is 0: young payloads are in use; give an age")
+    for option, names in (
+        ("--queue", queue),
+        ("--stream", stream),
+        ("--outbox-table", outbox_table),
+    ):
+        for name in names or ():
+            given(name, option)
     payloads = payloads_at(store, table, endpoint_url)
     with _closed_after(payloads):
         found = looked_over(payloads, time.time() - age)

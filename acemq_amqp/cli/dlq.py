@@ -11,10 +11,11 @@ import typer
 from acemq_amqp.blocking import Connection, Message
 from acemq_amqp.blocking.patterns import ReplayResult, browse, replay
 from acemq_amqp.cli.messages import as_data, headline, in_full
-from acemq_amqp.cli.options import LOCALHOST, Json, Url, Yes, duration
+from acemq_amqp.cli.options import LOCALHOST, Json, Url, Yes, duration, given
 from acemq_amqp.cli.outcomes import DONE, WRONG, complain
 from acemq_amqp.cli.places import broker
-from acemq_amqp.cli.printing import say, say_json, say_table
+from acemq_amqp.cli.printing import counted, say, say_json, say_table
+from acemq_amqp.errors import ConfigurationError
 from acemq_amqp.naming import dead_letter_queue, parked_queue
 from acemq_amqp.patterns.replay_plan import source_of
 
@@ -27,9 +28,9 @@ Ids = Annotated[
     list[str] | None, typer.Option("--id", help="Only the message of this id; may be repeated.")
 ]
 Containing = Annotated[
-    str, typer.Option("--error", help="Only messages whose error contains this text.")
+    str | None, typer.Option("--error", help="Only messages whose error contains this text.")
 ]
-OfType = Annotated[str, typer.Option("--type", help="Only messages of this type.")]
+OfType = Annotated[str | None, typer.Option("--type", help="Only messages of this type.")]
 Most = Annotated[int, typer.Option("--limit", min=0, help="Messages at most; 0: all.")]
 
 
@@ -42,15 +43,17 @@ def list_(
     url: Url = LOCALHOST,
     as_json: Json = False,
 ) -> int:
-    """Counts the dead letters and parked messages of queues."""
+    """Counts the dead letters and parked messages of queues; exit code 1 where one has neither."""
     with broker(url) as mq:
-        found = [(name, _count(mq, name)) for each in queues for name in _around(each)]
+        around = [[(name, _count(mq, name)) for name in _around(each)] for each in queues]
+    found = [place for places in around for place in places]
     if as_json:
         say_json([{"queue": name, "messages": count} for name, count in found])
     else:
         rows = [(name, "no such queue" if count is None else count) for name, count in found]
         say_table(("queue", "#messages"), rows)
-    return DONE if any(count is not None for _, count in found) else WRONG
+    there = all(any(count is not None for _, count in places) for places in around)
+    return DONE if there else WRONG
 
 
 @app.command()
@@ -58,8 +61,8 @@ def show(
     queue: SetAside,
     limit: Most = 20,
     id: Ids = None,
-    error: Containing = "",
-    type: OfType = "",
+    error: Containing = None,
+    type: OfType = None,
     full: Annotated[bool, typer.Option("--full", help="All headers, and the body.")] = False,
     url: Url = LOCALHOST,
     as_json: Json = False,
@@ -92,11 +95,13 @@ def replay_(
         str | None, typer.Option(help="The key there; without an exchange, a queue's name.")
     ] = None,
     limit: Most = 0,
-    deadline: Annotated[str, typer.Option(help="Begin no further one after it: 90s, 2h.")] = "",
+    deadline: Annotated[
+        str | None, typer.Option(help="Begin no further one after it: 90s, 2h.")
+    ] = None,
     rate: Annotated[float | None, typer.Option(help="Messages a second at most.")] = None,
     id: Ids = None,
-    error: Containing = "",
-    type: OfType = "",
+    error: Containing = None,
+    type: OfType = None,
     keep_attempt: Annotated[bool, typer.Option(help="Keep attempt and error.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count them.")] = False,
     url: Url = LOCALHOST,
@@ -106,7 +111,10 @@ def replay_(
 
     Each is confirmed there before it is taken off here. Filters want a classic queue.
     """
-    until = duration(deadline, "--deadline") if deadline else None
+    until = None if deadline is None else duration(deadline, "--deadline")
+    wanted = _filter(id, error, type)
+    if not exchange and routing_key is None:
+        _source(queue, "say with --exchange or --routing-key where its messages go")
     with broker(url) as mq:
         result = replay(
             mq,
@@ -116,7 +124,7 @@ def replay_(
             limit=limit,
             deadline=until,
             rate=rate,
-            only=_filter(id, error, type),
+            only=wanted,
             restart=not keep_attempt,
             dry_run=dry_run,
         )
@@ -129,15 +137,15 @@ def park(
     queue: Annotated[str, typer.Argument(metavar="QUEUE", help="Such as orders.dlq.")],
     limit: Most = 0,
     id: Ids = None,
-    error: Containing = "",
-    type: OfType = "",
+    error: Containing = None,
+    type: OfType = None,
     url: Url = LOCALHOST,
     as_json: Json = False,
 ) -> int:
     """Moves dead letters to the parking queue, for a person to look at; attempt and error stay."""
     wanted = _filter(id, error, type)
+    place = parked_queue(_source(queue, "only dead letters are parked"))
     with broker(url) as mq:
-        place = parked_queue(source_of(queue))
         result = replay(mq, queue, routing_key=place, limit=limit, only=wanted, restart=False)
     _tell(result, "parked", as_json)
     return DONE
@@ -146,16 +154,16 @@ def park(
 @app.command()
 def purge(queue: SetAside, yes: Yes = False, url: Url = LOCALHOST, as_json: Json = False) -> int:
     """Drops all messages of a dead-letter or parking queue, for good."""
-    source_of(queue)  # a queue of another name is not purged by mistake
+    _source(queue, "nothing is dropped, lest it be the wrong one")
     with broker(url) as mq:
         count = mq.message_count(queue)
         if not yes and count:
-            typer.confirm(f"Drop {count} messages of {queue}?", abort=True, err=True)
+            typer.confirm(f"Drop {counted(count, 'message')} of {queue}?", abort=True, err=True)
         dropped = mq.purge(queue)
     if as_json:
         say_json({"queue": queue, "dropped": dropped})
     else:
-        say(f"{dropped} messages of {queue} dropped")
+        say(f"{counted(dropped, 'message')} of {queue} dropped")
     return DONE
 
 
@@ -169,7 +177,26 @@ def _count(mq: Connection, queue: str) -> int | None:
     return mq.message_count(queue) if mq.queue_exists(queue) else None
 
 
-def _filter(ids: list[str] | None, error: str, type: str) -> Callable[[Message], bool] | None:
+def _source(queue: str, otherwise: str) -> str:
+    """The queue that a dead-letter or parking queue belongs to.
+
+    :raises ConfigurationError: by its name it is neither
+    """
+    try:
+        return source_of(queue)
+    except ConfigurationError:
+        raise ConfigurationError(
+            f"acemq: {queue!r} is by its name no dead-letter queue, such as orders.dlq, nor a "
+            f"parking queue, such as orders.parked: {otherwise}"
+        ) from None
+
+
+def _filter(
+    ids: list[str] | None, with_error: str | None, of_type: str | None
+) -> Callable[[Message], bool] | None:
+    error, type = given(with_error, "--error"), given(of_type, "--type")
+    for each in ids or ():
+        given(each, "--id")
     if not (ids or error or type):
         return None
     chosen = frozenset(ids or ())
@@ -190,7 +217,7 @@ def _tell(result: ReplayResult, verb: str, as_json: bool) -> None:
         say_json(asdict(result))
         return
     would = "would be " if result.dry_run else ""
-    told = f"{result.replayed} messages of {result.queue} {would}{verb}"
+    told = f"{counted(result.replayed, 'message')} of {result.queue} {would}{verb}"
     if result.passed_over:
         told += f", {result.passed_over} passed over"
     say(told + (f"; stopped by the {result.stopped}" if result.stopped else ""))

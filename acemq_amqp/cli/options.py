@@ -38,6 +38,16 @@ _UNITS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 8
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)")
 
 
+def given(text: str | None, option: str) -> str:
+    """What an option was given; ``""`` where it was not.
+
+    :raises ConfigurationError: it was given nothing, as from a variable of a script that is not set
+    """
+    if text is not None and not text.strip():
+        raise ConfigurationError(f"acemq: {option} is empty: give a value, or leave it out")
+    return text or ""
+
+
 def duration(text: str, option: str) -> float:
     """Seconds, from words such as ``90s``, ``12h``, ``30d``.
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from acemq_amqp.cli.options import Database, Json, Table, Yes, duration
-from acemq_amqp.cli.outcomes import DONE, WRONG
+from acemq_amqp.cli.outcomes import DONE, WRONG, one_line
 from acemq_amqp.cli.places import outbox_at
 from acemq_amqp.cli.printing import ago, counted, say, say_json, say_table
 from acemq_amqp.errors import ConfigurationError
@@ -51,7 +51,8 @@ def status(
         waits = "record waits" if found.waiting == 1 else "records wait"
         say(f"{found.waiting} {waits}, the oldest for {ago(found.lag)}")
         if found.failing:
-            say(f"{found.failing} of them refused already and tried again; last: {found.error}")
+            last = one_line(found.error)
+            say(f"{found.failing} of them refused already and tried again; last: {last}")
         say(f"{found.set_aside} {'was' if found.set_aside == 1 else 'were'} set aside")
         if aside:
             columns = ("#record", "id", "to", "key", "#age", "#attempts", "error")

@@ -14,15 +14,21 @@ from acemq_stores import schema_ddl
 
 def schema(
     dialect: Annotated[
-        str, typer.Argument(help="sqlite or postgresql; by default what --database speaks.")
+        str,
+        typer.Argument(
+            help="sqlite or postgresql; by default what --database speaks, or postgresql."
+        ),
     ] = "",
     table: Annotated[
         list[str] | None,
-        typer.Option(help="KIND=NAME, such as outbox=shop_outbox; only these are printed."),
+        typer.Option(help="KIND=NAME, such as outbox=shop_outbox: only these are printed."),
     ] = None,
     database: Database = "",
 ) -> int:
-    """Prints the SQL that makes the stores' tables from nothing. Connects to nothing."""
+    """Prints the SQL that makes the stores' tables from nothing, and notes their versions.
+
+    Connects to nothing: of --database only the kind is read.
+    """
     print(schema_ddl(dialect or _spoken(database), _tables(table)), end="")
     return DONE
 

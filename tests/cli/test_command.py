@@ -34,6 +34,9 @@ PROGRAM = "import sys; from acemq_amqp.cli import main; sys.exit(main())"
         ("claims sweep ftp://u:geheim@h --older-than 1d", "ftp: is no claim-check store"),
         ("claims sweep /tmp --older-than 0s", "young payloads are in use"),
         ("schema cobol", "the stores speak no SQL for 'cobol'"),
+        ("dlq purge orders -y", "no dead-letter queue, such as orders.dlq, nor a parking queue"),
+        ("dlq park orders", "only dead letters are parked"),
+        ("dlq replay orders", "say with --exchange or --routing-key"),
         ("doctor localhost", "the broker address must start with"),
     ],
 )
@@ -43,6 +46,27 @@ def test_words_that_cannot_be_are_one_line_and_exit_2(acemq: Acemq, words: str, 
     assert ended.err.startswith("acemq: ") and ended.err.count("\n") == 1
     assert said in ended.err
     assert "geheim" not in ended.err + ended.out
+
+
+FILTERS = ("error", "type", "id")
+EMPTY = [
+    *(f"dlq {verb} q.dlq --{each}" for verb in ("show", "replay", "park") for each in FILTERS),
+    "dlq replay q.dlq --deadline",
+    *(f"claims sweep /tmp --older-than 1d --{each}" for each in ("queue", "stream")),
+    "claims sweep /tmp --older-than 1d --database sqlite:///x --outbox-table",
+]
+
+
+@pytest.mark.parametrize("words", EMPTY)
+def test_an_option_that_is_empty_is_refused_and_does_not_mean_all(acemq: Acemq, words: str) -> None:
+    ended = acemq(*words.split(), "")
+    assert ended.code == 2
+    assert words.rpartition(" ")[2] in ended.err and "is " in ended.err
+
+
+def test_it_runs_as_a_module_too() -> None:
+    ended = run_python(["-m", "acemq_amqp.cli", "schema", "cobol"], surroundings(None))
+    assert (ended.returncode, "no SQL for 'cobol'" in ended.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("words", [(), ("dlq",), ("outbox",), ("claims",)])

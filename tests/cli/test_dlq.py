@@ -43,7 +43,7 @@ def ids(mq: Connection, queue: str) -> list[Any]:
 
 def test_list_counts_dead_letters_and_parked_ones(acemq: Acemq) -> None:
     ended = acemq("dlq", "list", "orders", "missing", "--json")
-    assert ended.code == 0
+    assert ended.code == 1
     assert [(each["queue"], each["messages"]) for each in ended.data] == [
         ("orders.dlq", 3),
         ("orders.parked", 0),
@@ -51,6 +51,7 @@ def test_list_counts_dead_letters_and_parked_ones(acemq: Acemq) -> None:
         ("missing.parked", None),
     ]
     told = acemq("dlq", "list", "orders.dlq")
+    assert told.code == 0
     assert told.out.split()[-2:] == ["orders.dlq", "3"]
     assert acemq("dlq", "list", "missing").code == 1
 
@@ -99,7 +100,7 @@ def test_replay_sends_them_back(acemq: Acemq, mq: Connection) -> None:
     chosen = acemq("dlq", "replay", "orders.dlq", "--error", "bank", "--json").data
     assert (chosen["replayed"], chosen["passed_over"]) == (2, 1)
     count(mq, "orders.dlq", 1)
-    assert acemq("dlq", "replay", "orders.dlq").out == "1 messages of orders.dlq replayed\n"
+    assert acemq("dlq", "replay", "orders.dlq").out == "1 message of orders.dlq replayed\n"
     assert ids(mq, "orders") == ["m-1", "m-3", "m-2"]
 
 
