@@ -234,8 +234,8 @@ class InMemoryLogStore:
             for of in [of for of in self._places if of[1] in gone]:
                 del self._places[of]
             for known in self._queries.values():
-                for stream in gone:
-                    known.streams.pop(stream, None)
+                of_gone = [known.streams.pop(stream, None) for stream in gone]
+                known.generation += any(each is not None and each.kept for each in of_gone)
 
     # ------------------------------------------------------------ windows
 

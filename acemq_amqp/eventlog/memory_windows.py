@@ -26,6 +26,11 @@ class OpenWindows:
     def __len__(self) -> int:
         return sum(self._open.values())
 
+    @property
+    def kept(self) -> bool:
+        """Whether there is anything of it."""
+        return len(self) > 0 or bool(self.watermarks)
+
     def write(
         self,
         closed: Iterable[WindowKey],

@@ -256,7 +256,11 @@ class LogStore(Protocol):
         """Forgets a group with its lanes; returns in how many streams it stood."""
 
     async def delete_streams(self, streams: Sequence[str]) -> None:
-        """Forgets every group's position in these streams, and windows over them."""
+        """Forgets every group's position in these streams, and windows over them.
+
+        Queries that kept anything of them begin another generation: what they make of streams that
+        are called so later has ids of its own.
+        """
 
     # ------------------------------------------------------------ windows
 

@@ -89,9 +89,11 @@ def count(session: Session, query: Query) -> int:
 
 
 def delete_streams(session: Session, streams: Sequence[str]) -> None:
-    """Forgets windows and watermarks over these streams."""
-    session.change(sql.DELETE_WINDOWS_OF_STREAMS, given=texts(streams))
-    session.change(sql.DELETE_WATERMARKS_OF_STREAMS, given=texts(streams))
+    """Forgets windows and watermarks over these streams, whose queries begin a generation."""
+    given = texts(streams)
+    session.change(sql.RAISE_QUERIES_OF_STREAMS, given=given)
+    session.change(sql.DELETE_WINDOWS_OF_STREAMS, given=given)
+    session.change(sql.DELETE_WATERMARKS_OF_STREAMS, given=given)
 
 
 def _of(query: Query, stream: str) -> dict[str, Any]:

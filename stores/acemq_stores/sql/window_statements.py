@@ -46,6 +46,15 @@ CLEAR_WATERMARKS: Final = Statement(
     "clear_watermarks", "DELETE FROM {table}_watermarks WHERE query = :number"
 )
 
+#: Those that kept anything of these streams.
+RAISE_QUERIES_OF_STREAMS: Final = Statement(
+    "raise_queries_of_streams",
+    """
+UPDATE {table}_queries SET generation = generation + 1 WHERE number IN (
+    SELECT query FROM {table}_windows WHERE stream IN ({given_text})
+    UNION SELECT query FROM {table}_watermarks WHERE stream IN ({given_text}))""",
+)
+
 DELETE_WINDOWS_OF_STREAMS: Final = Statement(
     "delete_windows_of_streams", "DELETE FROM {table}_windows WHERE stream IN ({given_text})"
 )

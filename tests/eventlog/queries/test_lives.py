@@ -50,6 +50,24 @@ def hourly(scene: Scene, log: EventLog, source: str, target: str) -> Stream:
     return query.to(as_given(log.queue(target)))
 
 
+@in_memory
+async def test_windows_of_a_log_that_was_made_again_are_others(scene: Scene) -> None:
+    source, totals = scene.name("numbers"), scene.name("totals")
+    log = await scene.open()
+    events = [Event("a", 1, 0), Event("a", 2, 61)]
+    for count in (1, 2):
+        await scene.push(source, events)
+        query = scene.stream(log.queue(source).subscription_mode("all"))
+        query.window_tumbling(seconds=60, event_time=lambda n: THEN + n * 60, idle_lanes="wait")
+        query.aggregate({"sum": lambda n: n}).to(as_given(log.queue(totals)))
+        async with await query.run(query_id=scene.name("q")) as running:
+            await running.drain()
+            results = await scene.resulted(totals, count)
+        assert {(each.span, each.data["sum"]) for each in results} == {((60, 120), 1)}
+        assert len({each.window and each.window.id for each in results}) == count
+        await log.queue(source).delete()
+
+
 # ------------------------------------------------------------ on time
 
 

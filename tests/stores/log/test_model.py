@@ -254,7 +254,7 @@ class Windows(TwoStores):
     )
     def register(self, shape: str, reset: str | None) -> None:
         found = self.both("register", self.query, shape, reset)
-        if isinstance(found, Query) and found.fresh:
+        if isinstance(found, Query) and found.generation != self.queries[-1].generation:
             self.queries = [*self.queries, found][-3:]
 
     @rule(before=MOMENTS)

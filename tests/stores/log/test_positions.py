@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -361,22 +362,34 @@ def test_streams_that_were_deleted_are_forgotten_by_all(group: Group, other: Gro
     group.create()
     other.create()
     group.call(group.store.create(other.name, group.stream, 1, ""))
-    query = group.registers()
-    output: dict[str, Any] = {
-        "query": query,
-        "windows": [window()],
-        "watermarks": {"a": 1.0},
-        "seen": ["w"],
-    }
-    assert group.commits(group.held(), 11, **output)
-    assert other.commits(other.held(), 11, **output)
+    query, theirs = group.registers(), other.registers()
+    output: dict[str, Any] = {"windows": [window()], "watermarks": {"a": 1.0}, "seen": ["w"]}
+    assert group.commits(group.held(), 11, query=query, **output)
+    assert other.commits(other.held(), 11, query=theirs, **output)
     assert group.call(group.store.delete_streams([group.stream])) is None
     assert group.call(group.store.positions([group.stream])) == []
     assert (group.windows(query, ("a", "k")), group.watermarks(query)) == ([], {})
     assert group.unseen("w") == {"w"}
     assert other.position().next == 11
-    assert other.windows(query, ("a", "k")) == [window()]
+    assert other.windows(theirs, ("a", "k")) == [window()]
     assert other.unseen("w") == set()
+    # what is made of the streams that come after them has other ids
+    assert group.registers().generation == query.generation + 1
+    assert other.registers() == replace(theirs, fresh=False)
+
+
+@pytest.mark.parametrize("kept", [{"windows": [window()]}, {"watermarks": {"": 1.0}}], ids=str)
+def test_a_query_that_kept_anything_of_deleted_streams_begins_a_generation(
+    group: Group, kept: dict[str, Any]
+) -> None:
+    group.create()
+    query = group.registers()
+    assert group.commits(group.held(), 11, query=query, **kept)
+    for _ in range(2):  # once, not with every delete
+        group.call(group.store.delete_streams([group.stream]))
+        assert group.registers().generation == query.generation + 1
+    group.create()
+    assert not group.commits(group.held(), 12, query=query)
 
 
 # ------------------------------------------------------------ what was seen
