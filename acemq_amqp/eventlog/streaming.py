@@ -139,7 +139,7 @@ async def drain(client: LogClient, querying: Querying, timeout: Duration) -> Non
     """
     reading = querying.run.reading
     deadline = reading.now() + seconds(timeout, "timeout of drain()")
-    _refuse_ended(querying, stopped=False)
+    _refuse_ended(querying, stopped=client.closed)
     try:
         ends = [(stream, (await reading.log.ends(stream)).tail) for stream in reading.log.streams]
     except NotFound:  # the query meets it as well, and ends

@@ -113,6 +113,8 @@ async def test_a_query_outlives_its_client_in_peace(scene: Scene) -> None:
         await log.close()
         status = await running.status()
         assert (status.state, status.error, status.lag) == ("stopped", "", None)
+        with pytest.raises(ConfigurationError, match="was stopped, and drains nothing"):
+            await running.drain()
         await running.stop()
 
 
