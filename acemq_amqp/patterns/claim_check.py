@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 
 from acemq_amqp.codec import Codec
 from acemq_amqp.codecs.waiting import blocks, decode_waiting, encode_waiting, waits
+from acemq_amqp.core.checks import checked_codec, whole
 from acemq_amqp.errors import AceMQError, ConfigurationError, DecodeError, FatalError, StoreError
 from acemq_amqp.patterns.store_threads import threads_of
 
@@ -110,17 +111,18 @@ class ClaimCheckCodec:
     :param delegate: the codec whose output is sent inline or put aside
     :param store: where large payloads go
     :param threshold: bytes of the delegate's output from which on it is put aside; 0: always
-    :raises ConfigurationError: a negative threshold
+    :raises ConfigurationError: no codec, no store, or a threshold below 0
     """
 
     def __init__(
         self, delegate: Codec, store: ClaimCheckStore, *, threshold: int = DEFAULT_THRESHOLD
     ) -> None:
-        if threshold < 0:
+        self._delegate = checked_codec(delegate)
+        whole(threshold, "the threshold of a claim check, in bytes,", least=0)
+        if isinstance(store, type) or not isinstance(store, ClaimCheckStore):
             raise ConfigurationError(
-                f"acemq: the threshold of a claim check is 0 bytes or more, got {threshold}"
+                f"acemq: {store!r} is no claim-check store: it wants put, get and delete"
             )
-        self._delegate = delegate
         self._store = store
         self._threshold = threshold
         self._threads = threads_of(store)

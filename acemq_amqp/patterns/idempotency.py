@@ -19,12 +19,14 @@ from typing import Any, Protocol, runtime_checkable
 
 from acemq_amqp.ack import Ack, AckKind, accept, decision_of, in_progress
 from acemq_amqp.codec import Codec, JsonCodec
+from acemq_amqp.core.checks import checked_codec
 from acemq_amqp.durations import Duration
 from acemq_amqp.envelope import fresh_id
 from acemq_amqp.errors import AceMQError, ConfigurationError
-from acemq_amqp.flavours.calls import checked_callable, is_coroutine_function
+from acemq_amqp.flavours.calls import is_coroutine_function
 from acemq_amqp.message import Message
 from acemq_amqp.patterns.claim import Claim
+from acemq_amqp.patterns.handlers import checked_handler, checked_identity
 from acemq_amqp.patterns.renewals import TaskRenewals, ThreadRenewals
 from acemq_amqp.patterns.waiting import driven
 
@@ -101,8 +103,11 @@ def idempotent(
     :param codec: how results are kept; JSON by default
     :raises ConfigurationError: no store, no handler, or a coroutine function beside a plain one
     """
+    checked_identity(key, scope)
+    if codec is not None:
+        checked_codec(codec)
     guard = _Guard(_checked_store(store), key, in_progress(in_progress_delay), scope, codec)
-    if is_coroutine_function(checked_callable(handler)):
+    if is_coroutine_function(checked_handler(handler, "message")):
         return _awaiting(guard, handler)
     if key is not None and is_coroutine_function(key):
         raise ConfigurationError(

@@ -18,9 +18,10 @@ from typing import Any
 from acemq_amqp.ack import Ack, AckKind, accept, decision_of, in_progress
 from acemq_amqp.durations import Duration
 from acemq_amqp.errors import AceMQError, ConfigurationError
-from acemq_amqp.flavours.calls import checked_callable, is_coroutine_function
+from acemq_amqp.flavours.calls import is_coroutine_function
 from acemq_amqp.message import Message
 from acemq_amqp.patterns.claim import Claim, TransactionEnded
+from acemq_amqp.patterns.handlers import checked_handler, checked_identity
 from acemq_amqp.patterns.idempotency import KeyOf
 from acemq_amqp.patterns.waiting import driven
 
@@ -80,7 +81,8 @@ def transactional(
     :param create: create and migrate the table at first use
     :raises ConfigurationError: a plain handler with an asynchronous ``connect``, or the reverse
     """
-    asynchronous = is_coroutine_function(checked_callable(handler))
+    asynchronous = is_coroutine_function(checked_handler(handler, "message", "tx"))
+    checked_identity(key, scope)
     if callable(connect) and _opens_awaited(connect) is not asynchronous:
         raise _ill_matched(asynchronous)
     if key is not None and is_coroutine_function(key):

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from acemq_amqp.errors import ConfigurationError, FatalError, StoreError
 from acemq_stores.claim_keys import checked_key, is_key, new_key
@@ -30,6 +30,16 @@ _LONGEST_DIGEST: Final = 256
 _READING: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
+def _checked_folder(directory: Any) -> Path:
+    named = os.fspath(directory) if isinstance(directory, str | os.PathLike) else None
+    if isinstance(named, str) and named:
+        return Path(named)
+    raise ConfigurationError(
+        f"acemq: a folder is wanted for claim checks, got {directory!r}: give its path, and '.' "
+        "for the current one"
+    )
+
+
 class FilesystemClaimCheckStore:
     """Keeps payloads as files. What was put survives a crash of program and machine.
 
@@ -39,6 +49,7 @@ class FilesystemClaimCheckStore:
     :param mode: permissions of the files; all readers have to be of that user, or group
     :param require_digest: refuse a payload without a digest. Otherwise it is read unverified,
         since libraries of other languages write none, and counted in ``unverified``
+    :raises ConfigurationError: no path, or an empty one
     :raises StoreError: there is no such folder, and it cannot be made
     """
 
@@ -54,7 +65,7 @@ class FilesystemClaimCheckStore:
                 f"acemq: mode={mode!r} is no permission of a file that its owner may read; "
                 "0o600 and 0o660 are"
             )
-        self._directory = Path(directory)
+        self._directory = _checked_folder(directory)
         self._ours = self._directory / _OURS
         self._mode = mode
         self._require_digest = require_digest

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from typing import Any, TypeVar
 
-from acemq_amqp.errors import ConfigurationError
+from acemq_amqp.errors import AceMQError, ConfigurationError
 from acemq_stores.sql.dialects import SQLITE
 from acemq_stores.sql.drivers import Driver, driver_of
 from acemq_stores.sql.failures import is_database_error
@@ -26,7 +26,7 @@ class Caller:
 
     :param connection: any that follows PEP 249, psycopg's or aiosqlite's asynchronous one,
         SQLAlchemy's Connection or Session or their asynchronous forms
-    :raises ConfigurationError: it commits each statement by itself, or is none
+    :raises ConfigurationError: it commits each statement by itself, is closed, or is none
     """
 
     def __init__(self, connection: Any, table: str, dialect: str | None) -> None:
@@ -37,9 +37,15 @@ class Caller:
             )
         self._connection = connection
         self._table, self._dialect = table, dialect
-        self._driver = driver_of(connection, dialect)
+        try:
+            self._driver = driver_of(connection, dialect)
+            autocommits = self._driver.autocommits(connection)
+        except AceMQError:
+            raise
+        except Exception as failure:
+            raise _unusable(failure) from failure
         self._rendering = Rendering(self._driver.dialect, self._driver.paramstyle, table)
-        if self._driver.autocommits(connection):
+        if autocommits:
             raise _autocommitting(connection)
 
     @property
@@ -113,6 +119,13 @@ def _told(steps: Steps[Any], failure: Exception) -> Step:
     if not is_database_error(failure):
         raise failure
     return steps.throw(failure)
+
+
+def _unusable(failure: Exception) -> ConfigurationError:
+    return ConfigurationError(
+        f"acemq: connection= cannot be used ({type(failure).__name__}: {failure}): give the open "
+        "connection whose transaction the record belongs to"
+    )
 
 
 def _autocommitting(connection: Any) -> ConfigurationError:

@@ -114,8 +114,9 @@ class SqlOutboxStore:
 
         :param connection: sqlite3, psycopg, psycopg2, Django's, any PEP 249 one, SQLAlchemy's
             Connection or Session, or an asynchronous one of psycopg, aiosqlite or SQLAlchemy;
-            without one the record is committed by itself, on a connection of the store's own
-        :raises ConfigurationError: the connection would commit the record at once by itself
+            without one the record is committed by itself, on a connection of the store's own; on
+            SQLite that waits for every open write transaction, the caller's own included
+        :raises ConfigurationError: the connection is closed, or would commit the record at once
         :raises StoreError: the database refused
         """
         return self.add_many((record,), connection=connection)
