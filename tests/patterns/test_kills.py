@@ -176,17 +176,22 @@ def test_a_relay_killed_at_any_step_publishes_each_record_in_order(
 
 
 def relayed(scene: Scene, rows: int, *, stopping: bool) -> list[tuple[str, int]]:
-    """Lets four relays publish rows of 200 keys; one of them sleeps past its lease meanwhile."""
+    """Lets four relays publish rows of 200 keys; one of them sleeps past its lease meanwhile.
+
+    It sleeps between a confirm and its mark: in a transaction it would keep the others from SQLite.
+    """
     made = [(f"key-{number % 200}", number) for number in range(rows)]
     store = SqlOutboxStore(scene.database)
     driven(_written(store, scene, made))
     store.close()
     program = "relay" if stopping else "steady-relay"
-    relays = [scene.begin(program, "async" if n % 2 else "blocking") for n in range(4)]
+    relays = []
     try:
         if stopping:
-            eventually(lambda: waiting(scene) < rows, "some marked")
-            relays[0].send_signal(signal.SIGSTOP)
+            relays.append(scene.begin("sleeping-relay", "blocking", "published"))
+            eventually(lambda: not _awake(relays[0].pid), "one asleep")
+        flavours = ("blocking", "async", "blocking", "async")[len(relays) :]
+        relays += [scene.begin(program, flavour) for flavour in flavours]
         eventually(lambda: waiting(scene) == 0, "all marked", within=600)
         relays[0].send_signal(signal.SIGCONT)
         marked = "SELECT id, settled FROM acemq_outbox ORDER BY id"

@@ -8,9 +8,9 @@ would; the next one runs through.
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -30,17 +30,19 @@ STEADY = 15.0
 
 
 class Death:
-    """Comes once."""
+    """Comes once; or sleep, from which somebody else wakes the program."""
 
-    def __init__(self, step: str, mark: str) -> None:
+    def __init__(self, step: str, mark: str, how: signal.Signals = signal.SIGKILL) -> None:
         self._step = step
         self._mark = Path(mark)
+        self._how = how
 
     def at(self, step: str) -> None:
         """Dies here, if this is the step and nobody has died at it."""
         if step == self._step and not self._mark.exists():
             self._mark.touch()
-            os.kill(os.getpid(), signal.SIGKILL)
+            # to this very thread: sent to the process, it would come a few steps later
+            signal.pthread_kill(threading.get_ident(), self._how)
 
 
 class DyingStore(SqlIdempotencyStore):
@@ -172,9 +174,12 @@ def relay(flavour: str, url: str, database: str, death: Death, lease: float = SH
     asyncio.run(run())
 
 
-def main(program: str, flavour: str, url: str, database: str, queue: str, *death: str) -> None:
+def main(
+    program: str, flavour: str, url: str, database: str, queue: str, step: str, mark: str
+) -> None:
     """Runs one of the programs."""
-    dies = Death(*death)
+    how = signal.SIGSTOP if program == "sleeping-relay" else signal.SIGKILL
+    dies = Death(step, mark, how)
     if program == "idempotent":
         consume(flavour, url, queue, handling(database, dies, flavour))
     elif program == "inbox":
