@@ -98,6 +98,7 @@ def kind_told_by(problem: str, learned: dict[str, Any]) -> QueueKind | None:
 
 def _named(word: str, learned: dict[str, Any]) -> QueueKind | None:
     if word in ("quorum", "stream"):
+        # one of its words, as was looked up just now
         return QueueKind(word)  # type: ignore[arg-type]
     if _TYPE in learned and not word:  # an older broker keeps no type where none was given
         del learned[_TYPE]

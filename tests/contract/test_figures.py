@@ -126,5 +126,6 @@ async def test_recoveries_are_counted(troubled: Api) -> None:
     await troubled.stand.end_connections()
     for connection in ("consuming", "publishing"):
         name = "acemq.connection.recoveries"
+        # awaited before the next turn of the loop
         await until(lambda: metrics.total(name, connection=connection) == 1, "the recovery")  # noqa: B023
     assert (await mq.health()).recoveries == 2

@@ -84,6 +84,7 @@ async def test_a_forked_process_may_leave_the_block_that_it_was_forked_in(api: A
     for opened in (inner(mq), inner(mq.consumers[0])):
         leave = getattr(opened, "__exit__", None) or opened.__aexit__
         leaving = leave  # bound now: a closure in a loop
+        # called before the next turn of the loop
         assert in_a_fork(lambda: begun(leaving(SystemExit, SystemExit(), None))) == "nothing"  # noqa: B023
     await works(mq, queue)
 

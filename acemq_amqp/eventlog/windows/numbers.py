@@ -88,6 +88,7 @@ def number(value: Any) -> Number:
     if kind is int or kind is float:
         # False for NaN and the infinities too.
         if _LEAST < value < _LIMIT:
+            # its type was compared just now, which mypy does not follow
             return value  # type: ignore[no-any-return]
     elif kind is not bool:
         if isinstance(value, Decimal):

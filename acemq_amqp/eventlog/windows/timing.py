@@ -98,6 +98,7 @@ class EventTime:
     @property
     def follows(self) -> float | None:
         """How far a quiet lane may be behind, in seconds; None where it waits."""
+        # a float since __post_init__, where it is not "wait"
         return None if self.idle_lanes == "wait" else self.idle_lanes  # type: ignore[return-value]
 
     def time_of(self, payload: Any) -> float:
@@ -135,4 +136,5 @@ def _idle(given: object) -> float:
         raise ConfigurationError(
             f"acemq: idle_lanes of a window is {given!r}: give 'wait', or a duration"
         )
+    # seconds() itself refuses what is no duration
     return seconds(given, "idle_lanes of a window")  # type: ignore[arg-type]

@@ -93,6 +93,7 @@ class Listener:
     def _connected(self) -> None:
         import psycopg
 
+        # mypy takes each of _ALIVE for every keyword of connect()
         with psycopg.connect(self._address, autocommit=True, **_ALIVE) as connection:  # type: ignore[arg-type]
             connection.execute(f'LISTEN "{self._channel}"'.encode())
             self._tell(None)
