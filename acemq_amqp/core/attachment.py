@@ -51,6 +51,15 @@ class ConsumerSpec:
     single_active: bool = False
     max_deliveries: int = 10
     spill: bool = True
+    auto_delete: bool = False
+
+    @property
+    def may_isolate(self) -> bool:
+        """Whether it may stop its deliveries for a while.
+
+        Not from a queue that is deleted, with all that waits in it, when its last consumer stops.
+        """
+        return self.may_probe and not self.auto_delete
 
     @property
     def may_probe(self) -> bool:
@@ -167,6 +176,8 @@ class Attachment:
 
         On the same channel under the same tag RabbitMQ 3.10 mixes up the deliveries of a quorum
         queue and closes the connection (541). A stream is left alone: it would skip messages.
+        The new subscription stands before the old one goes: an auto-delete queue would be deleted
+        in between, with all that waits in it.
         """
         self.probing = False
         limit = self._clock.monotonic() + _OPENING
@@ -175,11 +186,11 @@ class Attachment:
         if probe is None or link is None or _OFFSET in arrival.properties.headers.values():
             return
         try:
-            await probe.cancel(limit)
             await self._subscribe(link, self._spec.prefetch, limit)
         except BrokerError as failure:
             self.let_go(probe)
             self._events.ended(failure)
+        await self.stop_deliveries(probe)
 
     async def stop_deliveries(self, subscription: Subscription | None) -> None:
         """Asks for no more deliveries; those that came can still be settled.

@@ -281,7 +281,7 @@ class Consumer:
         if hop is not None:
             self._move(arrival, Message.received(None, arrival), hop)
             return False
-        if not alone and spec.may_probe and must_be_alone(arrival, spec.max_deliveries):
+        if not alone and spec.may_isolate and must_be_alone(arrival, spec.max_deliveries):
             self._isolation.take(arrival)
             return False
         return True

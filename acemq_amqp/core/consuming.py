@@ -19,6 +19,7 @@ from acemq_amqp.core.outgoing import checked_name
 from acemq_amqp.core.ports import Call, Work
 from acemq_amqp.core.settling import Settler
 from acemq_amqp.core.supervisor import Supervisor
+from acemq_amqp.declarations import QueueDeclaration
 from acemq_amqp.topology import Topology, failure_topology
 
 _SINGLE_ACTIVE = "x-single-active-consumer"
@@ -82,7 +83,8 @@ class Consuming:
         places, workers = checks.prefetch_and_concurrency(
             options.prefetch if prefetch is None else prefetch, concurrency
         )
-        ordered = single_active or self._declared_single_active(queue)
+        declared = self._catalogue.declaration_of(queue)
+        ordered = single_active or _is_single_active(declared)
         spec = ConsumerSpec(
             checked_name(queue, "a queue name"),
             options.codec if codec is None else checks.checked_codec(codec),
@@ -95,6 +97,7 @@ class Consuming:
             ordered,
             checks.whole(max_deliveries, "max_deliveries"),
             checks.flag(spill, "spill") and not ordered,
+            declared is not None and declared.auto_delete,
         )
         failure_topology(queue, spec.policy)  # a name or wait that cannot be is refused here
         return spec
@@ -125,10 +128,6 @@ class Consuming:
 
     # ------------------------------------------------------------ single active consumers
 
-    def _declared_single_active(self, queue: str) -> bool:
-        declared = self._catalogue.declaration_of(queue)
-        return declared is not None and declared.arguments.get(_SINGLE_ACTIVE) is True
-
     async def _declare_single_active(self, queue: str, deadline: float) -> None:
         declared = self._catalogue.declaration_of(queue)
         if declared is None:
@@ -138,3 +137,7 @@ class Consuming:
                 declared, arguments={**declared.arguments, _SINGLE_ACTIVE: True}
             )
         await (await self._control.connected(deadline)).declare(step, deadline)
+
+
+def _is_single_active(declared: QueueDeclaration | None) -> bool:
+    return declared is not None and declared.arguments.get(_SINGLE_ACTIVE) is True

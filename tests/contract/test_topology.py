@@ -13,8 +13,9 @@ from acemq_amqp import (
     Topology,
     fixed_retry,
 )
+from acemq_amqp.fieldtable import HeaderTable
 from tests.contract.api import Api, arrived, holds
-from tests.contract.seen import Seen
+from tests.contract.seen import Seen, by_payload
 from tests.contract.waiting import until
 
 
@@ -269,3 +270,31 @@ async def test_an_auto_delete_queue_goes_with_its_last_consumer(api: Api) -> Non
         return not await mq.queue_exists(queue)
 
     await until(gone, "the queue to go with its consumer")
+
+
+async def test_an_auto_delete_queue_stays_while_its_consumer_opens(api: Api) -> None:
+    mq = await api.connect()
+    queue = await api.queue(mq, auto_delete=True)
+    await mq.publisher("", queue).send_many(range(30))
+    seen = Seen()
+    consumer = await mq.consume(queue, seen, prefetch=10)
+    await seen.count(30)
+    assert await consumer.close()
+    assert sorted(seen.payloads) == list(range(30))
+
+
+async def test_an_auto_delete_queue_stays_while_a_suspect_is_handled(api: Api) -> None:
+    mq = await api.connect()
+    queue = await api.queue(mq, auto_delete=True)
+    gate = api.gate()
+    seen = Seen(by_payload(suspect=gate.hold))
+    consumer = await mq.consume(queue, seen, prefetch=10)
+    await mq.publisher("", queue).send("first")
+    await seen.first()  # its whole prefetch is open from now on
+    await api.publish_raw(queue, b'"suspect"', headers=HeaderTable.of({"x-acemq-deliveries": 2}))
+    await gate.holds(1)
+    await mq.publisher("", queue).send("last")
+    gate.open()
+    await seen.count(3)
+    assert await consumer.close()
+    assert seen.payloads == ["first", "suspect", "last"]

@@ -16,9 +16,12 @@ import trustme
 from acemq_amqp import Connection, Security
 from tests.contract.flavours import FLAVOURS, Flavour
 from tests.contract.leftovers import nothing_left
+from tests.contract.waiting import until
 from tests.support.node_home import Tls
 from tests.support.rabbitmq import RabbitMQ
 from tests.support.stands import wanted_root
+
+_LISTED = "name", "state", "user", "connected_at", "ssl", "ssl_protocol"
 
 Opened = Callable[..., Awaitable[Connection]]
 _numbers = itertools.count(1)
@@ -85,6 +88,21 @@ class TlsNode:
         self.tls.certificate.write_bytes(files[0].read_bytes())
         self.tls.key.write_bytes(files[1].read_bytes())
         self.broker.eval("ssl:clear_pem_cache()")
+
+
+async def only_connection(node: RabbitMQ) -> dict[str, Any]:
+    """What the broker says of the one connection to it, once it is done with those before."""
+    seen: list[dict[str, Any]] = []
+
+    def alone() -> bool:
+        seen[:] = node.list_connections(*_LISTED)
+        return len(seen) == 1
+
+    try:
+        await until(alone, "the only connection")
+    except AssertionError:
+        raise AssertionError(f"not one connection, but {seen}") from None
+    return seen[0]
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ from acemq_amqp import (
 )
 from tests.contract import threads
 from tests.contract.waiting import until
-from tests.security.conftest import Opened, TlsNode
+from tests.security.conftest import Opened, TlsNode, only_connection
 from tests.security.tokens import PLUGIN, Issuer
 from tests.support.rabbitmq import RabbitMQ
 from tests.support.stands import wanted_root
@@ -72,7 +72,7 @@ async def test_the_source_counts_and_not_the_address(
 ) -> None:
     url = tls_node.broker.url.replace("guest:guest", "nobody:nothing")
     await opened(url, Security(credentials=lambda: Credentials(login, "first")))
-    (connection,) = tls_node.broker.list_connections("user")
+    connection = await only_connection(tls_node.broker)
     assert connection["user"] == login
 
 

@@ -22,7 +22,7 @@ from acemq_amqp import (
     without_verifying_the_broker,
 )
 from tests.contract.waiting import until
-from tests.security.conftest import Certificates, Opened, TlsNode
+from tests.security.conftest import Certificates, Opened, TlsNode, only_connection
 
 pytestmark = pytest.mark.server
 
@@ -64,7 +64,7 @@ async def test_the_connection_is_tls(
     opened: Opened, tls_node: TlsNode, certificates: Certificates
 ) -> None:
     await opened(tls_node.url, Security(ca_data=certificates.ca_file.read_text()))
-    (connection,) = tls_node.broker.list_connections("ssl", "ssl_protocol")
+    connection = await only_connection(tls_node.broker)
     assert connection["ssl"] and connection["ssl_protocol"] in ("tlsv1.2", "tlsv1.3")
 
 

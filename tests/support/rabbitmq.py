@@ -208,9 +208,11 @@ class RabbitMQ(Controlled):
     def persist(self) -> None:
         """Has what was declared so far on disk, for a test that kills the node soon after.
 
-        Messages need no such thing: a confirmed one is on disk. The queue that it is in may not be.
+        Messages need no such thing: a confirmed one is on disk. The queue that it is in may not be,
+        nor the name that a quorum queue's log is found under: without it the queue is there after
+        the kill, and never has a leader.
         """
-        self.eval("catch mnesia:sync_log(), ok")
+        self.eval("catch mnesia:sync_log(), [dets:sync(Table) || Table <- dets:all()], ok")
 
     def join(self, other: RabbitMQ) -> None:
         """Makes this node a member of the other's cluster, giving up its own data."""
