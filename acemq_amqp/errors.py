@@ -15,7 +15,18 @@ Stored = Literal["no", "perhaps"]
 
 
 class AceMQError(Exception):
-    """The root of every error raised by the toolkit."""
+    """The root of every error raised by the toolkit. It can be pickled, with all it carries."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (type(self), self.args, self.__dict__)
+
+
+def _restored(kind: type[AceMQError], args: tuple[Any, ...], held: dict[str, Any]) -> AceMQError:
+    """An error from another process, without asking its class to build it from its text."""
+    error = kind.__new__(kind)
+    error.args = args
+    error.__dict__.update(held)
+    return error
 
 
 class ConfigurationError(AceMQError, ValueError):
