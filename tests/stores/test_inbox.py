@@ -15,8 +15,9 @@ from psycopg_pool import AsyncConnectionPool
 
 from acemq_amqp import ConfigurationError, Envelope, Message, accept, park, patterns, reject, retry
 from acemq_amqp.ack import Ack, AckKind
-from acemq_amqp.patterns import OutboxRecord, transactional
-from acemq_stores import SqlOutboxStore, create_schema
+from acemq_amqp.patterns import Claim, OutboxRecord, transactional
+from acemq_amqp.patterns.waiting import driven
+from acemq_stores import SqlIdempotencyStore, SqlOutboxStore, create_schema
 from tests.stores import databases
 from tests.support.ports import free_port
 
@@ -102,6 +103,19 @@ def test_a_statement_of_the_handler_s_that_fails_is_its_own_failure(work: str) -
     with pytest.raises((sqlite3.Error, psycopg.Error), match="nowhere"):
         transactional(work, fail)(message())
     assert done(work) == []
+
+
+def test_what_an_idempotent_handler_has_begun_is_waited_for_and_not_taken_for_handled(
+    work: str,
+) -> None:
+    begun = SqlIdempotencyStore(work)
+    assert driven(begun.claim("id-1", "a worker of the release before")) is Claim.CLAIMED
+    handle = transactional(work, lambda message, tx: note(tx, message))
+    assert handle(message()).kind is AckKind.IN_PROGRESS
+    databases.run(work, "UPDATE acemq_idempotency SET until = 0")  # it died, and its lease is over
+    assert handle(message()).kind is AckKind.ACCEPT
+    assert done(work) == ["id-1"]
+    begun.close()
 
 
 def test_outbox_records_go_with_the_transaction(work: str) -> None:

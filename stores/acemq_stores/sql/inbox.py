@@ -46,8 +46,9 @@ def claiming(key: str, table: str, dialect: Dialect, lease: int) -> Steps[Claim]
         if not rows[0][0]:
             return Claim.IN_PROGRESS
     rows = yield Step(inbox_sql.OPEN_CLAIM, {"key": key}, wants=True)
-    if not rows:
-        return Claim.DUPLICATE
+    if not rows:  # handled, or claimed by ``idempotent`` in the same table, and perhaps never so
+        rows = yield Step(inbox_sql.STATE, {"key": key}, wants=True)
+        return Claim.DUPLICATE if rows and rows[0][0] else Claim.IN_PROGRESS
     if dialect is not POSTGRESQL:
         yield Step(inbox_sql.OPEN_MARK, {})
     return Claim.CLAIMED

@@ -26,6 +26,9 @@ RETURNING key"""
     },
 )
 
+#: Of a key that could not be claimed.
+STATE: Final = Statement("inbox_state", "SELECT done FROM {table} WHERE key = :key")
+
 #: Gives no row where the transaction is another one by now.
 CLOSE_CLAIM: Final = Statement(
     "close_claim",

@@ -123,7 +123,8 @@ ISOLATION: Final = Statement("isolation", "SELECT current_setting('transaction_i
 _ONE: Final = """
 INSERT INTO {table} (id, exchange, routing_key, ordering_key, bucket, content_type, headers, body,
     created)
-VALUES (:id, :exchange, :routing_key, :ordering_key, :bucket, :content_type, :headers, :body, {now})"""
+VALUES (:id, :exchange, :routing_key, :ordering_key, :bucket, :content_type, :headers, :body,
+    {now})"""
 
 ADD: Final = Statement("add", f"{_ONE}\nON CONFLICT (id) DO NOTHING")
 
