@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from acemq_amqp import (
     StoreError,
 )
 from acemq_amqp.core.observer import Observing
+from acemq_amqp.flavours.tasks import TaskWork
 from acemq_amqp.flavours.threads import ThreadWork
 from acemq_amqp.metrics import Metrics
 from acemq_amqp.patterns import InMemoryOutboxStore, OutboxRecord, OutboxRow
@@ -77,9 +79,9 @@ class Bench:
         self.metrics = Metrics()
         self.relaying = self.relay()
 
-    def relay(self) -> Relaying:
+    def relay(self, work: Any = None) -> Relaying:
         return Relaying(
-            ThreadWork(),
+            work or ThreadWork(),
             self.broker.send,
             self.store,
             Observing(self.metrics),
@@ -161,6 +163,55 @@ def test_depth_and_the_oldest_s_age_are_told_now_and_then() -> None:
         "acemq.outbox.set.aside": 0,
         "acemq.outbox.oldest": 30.0,
     }
+
+
+class Purged(InMemoryOutboxStore):
+    """A store that has much to remove, a hundred at a time."""
+
+    left = 250
+
+    async def purge(self) -> int:
+        removed = min(100, self.left)
+        self.left -= removed
+        return removed
+
+
+def test_sweeps_keep_up_with_what_is_to_be_removed() -> None:
+    store = Purged()
+    bench = Bench(store)
+    for _ in range(3):
+        bench.sweep()
+    assert store.left == 0
+
+
+class Plain:
+    """An outbox whose methods are plain functions, and may block."""
+
+    def __init__(self) -> None:
+        self._kept = InMemoryOutboxStore()
+        self.lease = self._kept.lease
+        self.add, self.add_many = self._kept.add, self._kept.add_many
+        self.threads: set[int] = set()
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*arguments: Any) -> Any:
+            self.threads.add(threading.get_ident())
+            return driven(getattr(self._kept, name)(*arguments))
+
+        return call
+
+
+def test_a_store_of_plain_functions_will_do() -> None:
+    bench = Bench(Plain())
+    bench.store.add(made("1"))
+    assert (bench.sweep(), bench.sweep()) == (1, 0)
+
+
+async def test_on_a_loop_they_are_called_in_threads() -> None:
+    store = Plain()
+    store.add(made("1"))
+    assert await Bench(store).relay(TaskWork()).sweep() == 1
+    assert store.threads and threading.get_ident() not in store.threads
 
 
 class Asleep(InMemoryOutboxStore):

@@ -19,6 +19,7 @@ from acemq_amqp.patterns import Claim, OutboxRecord, transactional
 from acemq_amqp.patterns.waiting import driven
 from acemq_stores import SqlIdempotencyStore, SqlOutboxStore, create_schema
 from tests.stores import databases
+from tests.stores.test_idempotency import lapsed_keys
 from tests.support.ports import free_port
 
 Handle = Callable[[Message], Ack]
@@ -116,6 +117,14 @@ def test_what_an_idempotent_handler_has_begun_is_waited_for_and_not_taken_for_ha
     assert handle(message()).kind is AckKind.ACCEPT
     assert done(work) == ["id-1"]
     begun.close()
+
+
+def test_messages_keep_up_with_the_keys_that_are_to_be_removed(work: str) -> None:
+    databases.run(work, lapsed_keys(2500))
+    handle = transactional(work, lambda message, tx: note(tx, message))
+    for number in range(3):
+        handle(message(f"id-{number}"))
+    assert databases.rows(work, "SELECT count(*) FROM acemq_idempotency") == [(3,)]
 
 
 def test_outbox_records_go_with_the_transaction(work: str) -> None:

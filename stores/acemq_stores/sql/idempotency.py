@@ -84,7 +84,7 @@ class SqlIdempotencyStore:
         self._schema = Schema(self._database, IDEMPOTENCY, create=create)
         self._claims = Gathering(self._database.threads, self._claimed)
         self._confirmations = Gathering(self._database.threads, self._confirmed)
-        self._purge_at = time.monotonic() + _PURGE_EVERY
+        self._purge_at = 0.0
         #: results that were larger than ``max_result``
         self.results_not_kept = 0
 
@@ -146,7 +146,7 @@ class SqlIdempotencyStore:
     async def purge(self, most: int = _PURGE_BATCH) -> int:
         """Removes keys that need not be remembered any more; returns how many.
 
-        Claims do it too, about once a minute.
+        Claims do it too, about once a minute, and each of them while there is much to remove.
 
         :param most: keys to remove at most
         """
@@ -181,7 +181,8 @@ class SqlIdempotencyStore:
     def _purge_now_and_then(self) -> None:
         self._purge_at = time.monotonic() + _PURGE_EVERY
         try:
-            self._purged(_PURGE_BATCH)
+            if self._purged(_PURGE_BATCH) == _PURGE_BATCH:  # the next claim goes on with it
+                self._purge_at = 0.0
         except StoreError as failure:  # the claim is made, and stands
             log.warning("acemq: purging handled keys failed: %s", failure)
 

@@ -80,7 +80,7 @@ class _Inbox:
         self._database = Database(connect, table, dialect=dialect, width=_WIDTH, kept=0)
         self._schema = Schema(self._database, IDEMPOTENCY, create=create)
         self._dialect = dialect
-        self._purge_at = time.monotonic() + _PURGE_EVERY
+        self._purge_at = 0.0
         self._ready = False
 
     def _steps(self, caller: Caller, key: str) -> Steps[Claim]:
@@ -98,7 +98,11 @@ class _Inbox:
         if time.monotonic() >= self._purge_at:
             self._purge_at = time.monotonic() + _PURGE_EVERY
             values = {"retention": self._retention, "most": _PURGE_BATCH}
-            self._database.run(lambda session: session.change(sql.PURGE_KEYS, **values), Access.ONE)
+            removed = self._database.run(
+                lambda session: session.change(sql.PURGE_KEYS, **values), Access.ONE
+            )
+            if removed == _PURGE_BATCH:  # the next message goes on with it
+                self._purge_at = 0.0
 
     def close(self) -> None:
         """Lets go of connections. A later message connects again."""
@@ -206,7 +210,8 @@ class AsyncSqlInbox(_Inbox):
     def _looked_after(self) -> None:
         self._schema.ensure()
         self._purge_now_and_then()
-        self._database.close()  # it is wanted again in a minute at the earliest
+        if self._purge_at:
+            self._database.close()  # it is wanted again in a minute at the earliest
 
     def _looked_after_on(self, plain: Any) -> None:
         inbox = _Inbox(lambda: nullcontext(plain), **self._options)

@@ -234,7 +234,7 @@ class SqlOutboxStore:
     async def purge(self, most: int = _PURGE_BATCH) -> int:
         """Removes records that were sent and kept for ``keep_sent``; returns how many.
 
-        Relays do it too, about once a minute.
+        Relays do it too, about once a minute, and sweep by sweep while there is much to remove.
 
         :param most: records to remove at most
         """
