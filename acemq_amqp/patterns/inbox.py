@@ -64,7 +64,8 @@ def transactional(
     ``in_progress_delay``, and so does every one while the database cannot be reached; no attempt is
     counted. A plain handler's connection is opened, used and closed in the thread that it runs in.
 
-    ``close()`` of what comes back lets go of the pool that an address stands for.
+    ``close()`` of what comes back lets go of the pool that an address stands for; messages that
+    come after it are put back.
 
     On SQLite the write lock is held while the handler runs: one message is handled at a time.
 

@@ -153,7 +153,7 @@ class SqlIdempotencyStore:
         return await self._database.call(self._purged, most)
 
     def close(self) -> None:
-        """Lets go of connections and threads."""
+        """Lets go of connections and threads. What is asked of it later is refused."""
         self._database.close()
 
     # ------------------------------------------------------------ inside

@@ -105,7 +105,7 @@ class _Inbox:
                 self._purge_at = 0.0
 
     def close(self) -> None:
-        """Lets go of connections. A later message connects again."""
+        """Lets go of connections. A later message is put back."""
         self._database.close()
 
     def _told(self, failure: Exception) -> Exception:
@@ -168,6 +168,7 @@ class AsyncSqlInbox(_Inbox):
         :raises StoreError: the database failed, or is not there; the commit may have taken place
         """
         try:
+            self._database.refuse_closed()
             await self._look_after()
             async with AsyncExitStack() as stack:
                 if self._beside is not None and self._beside.lock is not None:
@@ -211,7 +212,7 @@ class AsyncSqlInbox(_Inbox):
         self._schema.ensure()
         self._purge_now_and_then()
         if self._purge_at:
-            self._database.close()  # it is wanted again in a minute at the earliest
+            self._database.rest()  # it is wanted again in a minute at the earliest
 
     def _looked_after_on(self, plain: Any) -> None:
         inbox = _Inbox(lambda: nullcontext(plain), **self._options)
