@@ -18,12 +18,10 @@ from acemq_amqp.core.observer import Observing
 from acemq_amqp.core.ports import Task, Work
 from acemq_amqp.envelope import fresh_id
 from acemq_amqp.errors import (
-    AceMQError,
     BrokerError,
     ConfigurationError,
     PublishingPaused,
     PublishRefused,
-    StoreError,
 )
 from acemq_amqp.patterns.outbox import (
     HintingStore,
@@ -162,7 +160,7 @@ class Relaying:
         try:
             await self._mark_owed()
             await self._ask("leave", self._id, self._claimed)
-        except AceMQError as failure:
+        except Exception as failure:
             log.warning("acemq: a relay's leases end by themselves: %s", failure)
 
     async def _run(self) -> None:
@@ -222,8 +220,8 @@ class Relaying:
         self._claimed = claimed.rows
         sweep = _Sweep(chains_of(claimed.rows))
         if claimed.rows:
-            await self._publish_all(sweep, claimed.rows)
             self._owed = sweep.published
+            await self._publish_all(sweep, claimed.rows)
             await self._mark_owed()
             for row, failure in sweep.refused:
                 await self._note(row, failure)
@@ -238,9 +236,13 @@ class Relaying:
             self._work.spawn(self._work_off(sweep), "acemq-outbox-publishing")
             for _ in range(min(self._width, len(sweep.chains)))
         ]
-        for worker in workers:
-            while not await worker.join(self._work.clock.monotonic() + self._store.lease / 3):
-                await self._renew(rows)
+        try:
+            for worker in workers:
+                while not await worker.join(self._work.clock.monotonic() + self._store.lease / 3):
+                    await self._renew(rows)
+        except BaseException:  # cancelled: the next sweep begins while these are at work
+            sweep.halted = "its sweep was broken off"
+            raise
 
     async def _work_off(self, sweep: _Sweep) -> None:
         while sweep.chains and not sweep.halted:
@@ -285,7 +287,7 @@ class Relaying:
         try:
             if await self._ask("renew", self._id, rows):
                 self._until = started + self._store.lease
-        except StoreError as failure:  # it is tried again before the lease ends, or ends with it
+        except Exception as failure:  # it is tried again before the lease ends, or ends with it
             log.warning("acemq: the outbox relay could not renew its lease: %s", failure)
 
     async def _mark_owed(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from typing import Any
 
@@ -232,6 +233,58 @@ def test_past_its_lease_or_near_its_end_a_relay_writes_nothing(left: float) -> N
     store.add(made("1"))
     assert bench.sweep() == 0
     assert bench.broker.sent == []
+
+
+async def test_a_sweep_that_is_cancelled_begins_no_further_row_and_owes_its_mark() -> None:
+    bench = Bench()
+    bench.store.add_many([made("1", "k"), made("2", "k")])
+    begun, confirmed = asyncio.Event(), asyncio.Event()
+    hold = bench.broker.send
+
+    async def slow(record: OutboxRecord) -> None:
+        begun.set()
+        await confirmed.wait()
+        await hold(record)
+
+    bench.broker.send = slow  # type: ignore[method-assign]
+    relaying = bench.relay(TaskWork())
+    cancelled = asyncio.create_task(relaying.sweep())
+    await begun.wait()
+    cancelled.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await cancelled
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    confirmed.set()
+    await asyncio.wait(others)
+    assert bench.broker.sent == ["1"]
+    assert await relaying.sweep() == 1
+    assert bench.broker.sent == ["1", "2"]
+
+
+class Unrenewed(InMemoryOutboxStore):
+    """A store of somebody's that fails in its own words when a lease is to be renewed."""
+
+    async def renew(self, relay: str, rows: Any) -> bool:
+        self.asked.set()
+        raise LookupError("no such lease")
+
+    asked: Any = None
+
+
+async def test_a_renewal_that_fails_in_any_way_breaks_nothing_off() -> None:
+    store = Unrenewed(lease=0.3)
+    store.asked = asyncio.Event()
+    bench = Bench(store)
+    store.add(made("1"))
+    hold = bench.broker.send
+
+    async def slow(record: OutboxRecord) -> None:
+        await store.asked.wait()
+        await hold(record)
+
+    bench.broker.send = slow  # type: ignore[method-assign]
+    assert await bench.relay(TaskWork()).sweep() == 1
+    assert bench.broker.sent == ["1"]
 
 
 class Unmarking(InMemoryOutboxStore):
