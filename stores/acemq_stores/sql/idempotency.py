@@ -82,7 +82,7 @@ class SqlIdempotencyStore:
         self._max_result = max_result
         self._database = Database(connect, table, dialect=dialect)
         self._schema = Schema(self._database, IDEMPOTENCY, create=create)
-        self._claims = Gathering(self._database.threads, self._claimed)
+        self._claims = Gathering(self._database.threads, self._claimed, self._given_up)
         self._confirmations = Gathering(self._database.threads, self._confirmed)
         self._purge_at = 0.0
         #: results that were larger than ``max_result``
@@ -171,6 +171,12 @@ class SqlIdempotencyStore:
         if time.monotonic() >= self._purge_at:
             self._purge_now_and_then()
         return claims
+
+    def _given_up(self, left: Sequence[tuple[Claiming, Claim]]) -> None:
+        """Claims that were made for deliveries whose handling was cancelled meanwhile."""
+        for asked, claim in left:
+            if claim is Claim.CLAIMED and asked.holder:
+                self._changed(sql.GIVE_UP, {"key": asked.key, "holder": asked.holder})
 
     def _confirmed(self, asked: Sequence[Confirming]) -> list[bool]:
         self._schema.ensure()
