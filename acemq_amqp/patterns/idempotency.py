@@ -18,16 +18,16 @@ from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
 from acemq_amqp.ack import Ack, AckKind, accept, decision_of, in_progress
-from acemq_amqp.codec import Codec, JsonCodec
-from acemq_amqp.core.checks import checked_codec
+from acemq_amqp.codec import Codec
 from acemq_amqp.durations import Duration
 from acemq_amqp.envelope import fresh_id
-from acemq_amqp.errors import AceMQError, ConfigurationError
+from acemq_amqp.errors import ConfigurationError
 from acemq_amqp.flavours.calls import is_coroutine_function
 from acemq_amqp.message import Message
 from acemq_amqp.patterns.claim import Claim
 from acemq_amqp.patterns.handlers import checked_handler, checked_identity
 from acemq_amqp.patterns.renewals import TaskRenewals, ThreadRenewals
+from acemq_amqp.patterns.results import Results
 from acemq_amqp.patterns.store_threads import threads_of
 from acemq_amqp.patterns.waiting import asked, driven
 
@@ -106,8 +106,6 @@ def idempotent(
     :raises ConfigurationError: no store, no handler, or a coroutine function beside a plain one
     """
     checked_identity(key, scope)
-    if codec is not None:
-        checked_codec(codec)
     guard = _Guard(_checked_store(store), key, in_progress(in_progress_delay), scope, codec)
     if is_coroutine_function(checked_handler(handler, "message")):
         return _awaiting(guard, handler)
@@ -150,7 +148,7 @@ class _Guard:
         self._key = key
         self._later = later
         self._prefix = f"{scope}:" if scope else ""
-        self._codec = codec or JsonCodec()
+        self._results = Results(codec)
         self._named = fresh_id()
         self._numbers = itertools.count(1)
 
@@ -207,7 +205,7 @@ class _Guard:
 
     async def _confirmed(self, key: str, holder: str, result: Any) -> bool:
         try:
-            if await self._store.confirm(key, holder, self._encoded(key, result)):
+            if await self._store.confirm(key, holder, self._results.encoded(key, result)):
                 return True
             log.warning("acemq: %r is put back: its claim was lost while it was handled", key)
         except Exception as failure:
@@ -251,22 +249,13 @@ class _Guard:
             )
         return self._prefix + key
 
-    def _encoded(self, key: str, result: Any) -> bytes | None:
-        if result is None:
-            return None
-        try:
-            return self._codec.encode(result)
-        except AceMQError as failure:
-            log.warning("acemq: the result of %r is not kept: %s", key, failure)
-            return None
-
     async def _kept(self, key: str) -> Any:
         try:
             kept = await self._store.result(key)
-            return None if kept is None else self._codec.decode(kept)
         except Exception as failure:
             log.warning("acemq: the result kept of %r cannot be read: %s", key, failure)
             return None
+        return self._results.decoded(key, kept)
 
 
 class _Asked:

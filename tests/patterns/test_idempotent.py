@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import logging
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from acemq_amqp import (
     retry,
 )
 from acemq_amqp.ack import Ack, AckKind
+from acemq_amqp.codec import JsonCodec
 from acemq_amqp.patterns import Claim, InMemoryIdempotencyStore, idempotent
 from acemq_amqp.patterns.waiting import driven
 from tests.contract.api import Api, holds
@@ -102,6 +104,31 @@ def test_a_result_that_cannot_be_kept_is_told_and_not_kept(
     assert handle(message()).kind is AckKind.ACCEPT
     assert handle(message()) == accept()
     assert "the result of 'id-1' is not kept" in caplog.text
+
+
+class Failing(JsonCodec):
+    """A codec of somebody's that fails in its own words."""
+
+    def encode(self, payload: Any) -> bytes:
+        raise LookupError("no schema")
+
+
+def test_a_codec_that_fails_in_its_own_words_leaves_the_message_handled(
+    wrapped: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    seen = Seen()
+    handle = wrapped(InMemoryIdempotencyStore(), seen_and_accepted(seen), codec=Failing())
+    assert [handle(message()).kind for _ in range(2)] == [AckKind.ACCEPT] * 2
+    assert len(seen.messages) == 1
+    assert "the result of 'id-1' is not kept: no schema" in caplog.text
+
+
+def seen_and_accepted(seen: Seen) -> Callable[[Message], Ack]:
+    def handler(message: Message) -> Ack:
+        seen(message)
+        return accept("done")
+
+    return handler
 
 
 # ------------------------------------------------------------ keys

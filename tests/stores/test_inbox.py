@@ -15,6 +15,7 @@ from psycopg_pool import AsyncConnectionPool
 
 from acemq_amqp import ConfigurationError, Envelope, Message, accept, park, patterns, reject, retry
 from acemq_amqp.ack import Ack, AckKind
+from acemq_amqp.codec import JsonCodec
 from acemq_amqp.patterns import Claim, OutboxRecord, transactional
 from acemq_amqp.patterns.waiting import driven
 from acemq_stores import SqlIdempotencyStore, SqlOutboxStore, create_schema
@@ -70,6 +71,19 @@ def test_what_was_accepted_is_committed_and_not_done_again(work: str) -> None:
     kinds = [handle(message(id_)).kind for id_ in ("id-1", "id-1", "id-2")]
     assert kinds == [AckKind.ACCEPT] * 3
     assert done(work) == ["id-1", "id-2"]
+
+
+def test_a_result_is_kept_in_the_same_commit_and_given_again(work: str) -> None:
+    handle = transactional(work, lambda message, tx: accept({"total": 12}), codec=JsonCodec())
+    assert [handle(message()).result for _ in range(2)] == [{"total": 12}] * 2
+
+
+def test_a_result_past_the_limit_is_not_kept_and_told(
+    work: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    handle = transactional(work, lambda message, tx: accept("x" * 65535))  # and two quotes
+    assert [handle(message()).result for _ in range(2)] == ["x" * 65535, None]
+    assert "the result of 'id-1' is not kept: it has 65537 bytes" in caplog.text
 
 
 @pytest.mark.parametrize("answer", [retry("x"), reject("x"), park("x")])
