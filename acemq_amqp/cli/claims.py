@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from acemq_amqp.cli.named_keys import Named, in_outbox, in_queue, in_stream
-from acemq_amqp.cli.options import LOCALHOST, Database, Json, Url, duration, given
+from acemq_amqp.cli.options import LOCALHOST, Json, PerhapsDatabase, Url, duration, given
 from acemq_amqp.cli.outcomes import DONE
 from acemq_amqp.cli.places import broker, outbox_at, payloads_at
 from acemq_amqp.cli.printing import say, say_json, say_table
@@ -46,7 +46,7 @@ def sweep(
     stream: Annotated[
         list[str] | None, typer.Option(help="A stream to read. May be repeated.")
     ] = None,
-    database: Database = "",
+    database: PerhapsDatabase = None,
     outbox_table: Annotated[
         list[str] | None, typer.Option(help="An outbox of --database. May be repeated.")
     ] = None,
@@ -69,6 +69,7 @@ def sweep(
     age = duration(older_than, "--older-than")
     if age <= 0:
         raise ConfigurationError("acemq: --older-than is 0: young payloads are in use; give an age")
+    place = given(database, "--database")
     for option, names in (
         ("--queue", queue),
         ("--stream", stream),
@@ -79,7 +80,7 @@ def sweep(
     payloads = payloads_at(store, table, endpoint_url)
     with _closed_after(payloads):
         found = looked_over(payloads, time.time() - age)
-        named = [*_in_outboxes(database, outbox_table), *_at_the_broker(url, queue, stream)]
+        named = [*_in_outboxes(place, outbox_table), *_at_the_broker(url, queue, stream)]
         result = found.without(named)
         if delete:
             result = removed(payloads, result)

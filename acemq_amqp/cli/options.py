@@ -19,15 +19,15 @@ Url = Annotated[
         help="The broker, as amqp://user:password@host/vhost.",
     ),
 ]
-Database = Annotated[
-    str,
-    typer.Option(
-        "--database",
-        envvar="ACEMQ_DATABASE",
-        show_envvar=True,
-        help="The database, as sqlite:///path or postgresql://user@host/name.",
-    ),
-]
+_DATABASE: Final = typer.Option(
+    "--database",
+    envvar="ACEMQ_DATABASE",
+    show_envvar=True,
+    help="The database, as sqlite:///path or postgresql://user@host/name.",
+)
+Database = Annotated[str, _DATABASE]
+#: Where none means none, and an empty one is a mistake.
+PerhapsDatabase = Annotated[str | None, _DATABASE]
 Table = Annotated[str, typer.Option("--table", help="The outbox's table.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]

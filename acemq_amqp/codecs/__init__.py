@@ -22,9 +22,9 @@ class Codec(Protocol):
 
     The async flavour then awaits these, and the blocking one still calls ``encode`` and
     ``decode``. An attribute that is None counts as none. A codec without them that says
-    ``blocking = True`` runs whole in a worker thread there (eight of them for a connection),
-    for codecs that wrap one that waits and know nothing of this. Others hold the event loop as
-    long as they take. :mod:`acemq_amqp.codecs.waiting` is how a wrapper hands both on.
+    ``blocking = True``, or that keeps one with them in an attribute and says nothing, runs whole
+    in a worker thread there (eight of them for a connection). Others hold the event loop as long
+    as they take. :mod:`acemq_amqp.codecs.waiting` is how a wrapper hands both on.
     """
 
     @property

@@ -1,8 +1,8 @@
 """How a task waits for a codec that may have to: one that keeps payloads in a store.
 
 Most codecs only compute, and are called as they are. One with ``encode_async`` and
-``decode_async`` is awaited; one that says ``blocking = True`` runs whole in a worker
-thread. Either way the loop goes on.
+``decode_async`` is awaited; one that says ``blocking = True``, or wraps such a one and knows
+nothing of it, runs whole in a worker thread. Either way the loop goes on.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from acemq_amqp.codec import Codec
+from acemq_amqp.codecs.waiting import blocks
 from acemq_amqp.core.ports import Call
 from acemq_amqp.flavours.calls import TaskCalls
 from acemq_amqp.flavours.workers import WorkerThreads
@@ -54,7 +55,7 @@ class TaskCodecs:
         awaited = getattr(codec, f"{name}_async", None)
         if awaited is not None:
             return self._inline(awaited)
-        return self._threaded(getattr(codec, name)) if getattr(codec, "blocking", False) else None
+        return self._threaded(getattr(codec, name)) if blocks(codec) else None
 
     def _inline(self, function: Callable[..., Any]) -> Call:
         return self._calls.bind(function, inline=True)

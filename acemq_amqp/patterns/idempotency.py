@@ -18,17 +18,18 @@ from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
 from acemq_amqp.ack import Ack, AckKind, accept, decision_of, in_progress
-from acemq_amqp.codec import Codec, JsonCodec
-from acemq_amqp.core.checks import checked_codec
+from acemq_amqp.codec import Codec
 from acemq_amqp.durations import Duration
 from acemq_amqp.envelope import fresh_id
-from acemq_amqp.errors import AceMQError, ConfigurationError
+from acemq_amqp.errors import ConfigurationError
 from acemq_amqp.flavours.calls import is_coroutine_function
 from acemq_amqp.message import Message
 from acemq_amqp.patterns.claim import Claim
 from acemq_amqp.patterns.handlers import checked_handler, checked_identity
 from acemq_amqp.patterns.renewals import TaskRenewals, ThreadRenewals
-from acemq_amqp.patterns.waiting import driven
+from acemq_amqp.patterns.results import Results
+from acemq_amqp.patterns.store_threads import threads_of
+from acemq_amqp.patterns.waiting import asked, driven
 
 log = logging.getLogger("acemq_amqp")
 
@@ -41,7 +42,8 @@ class IdempotencyStore(Protocol):
 
     These two methods are enough for :func:`idempotent`, without leases: a process that dies in its
     handler has handled its message. A store that has ``claim``, ``confirm`` and ``renew`` too, as
-    :class:`LeasingStore` says, loses none. A method may suspend where handlers are ``async def``.
+    :class:`LeasingStore` says, loses none. A method may suspend where handlers are ``async def``;
+    it may be a plain ``def`` too, and is then called in a thread where it would hold up a loop.
     """
 
     async def first_time(self, key: str) -> bool:
@@ -104,8 +106,6 @@ def idempotent(
     :raises ConfigurationError: no store, no handler, or a coroutine function beside a plain one
     """
     checked_identity(key, scope)
-    if codec is not None:
-        checked_codec(codec)
     guard = _Guard(_checked_store(store), key, in_progress(in_progress_delay), scope, codec)
     if is_coroutine_function(checked_handler(handler, "message")):
         return _awaiting(guard, handler)
@@ -143,11 +143,12 @@ class _Guard:
     def __init__(
         self, store: Any, key: KeyOf | None, later: Ack, scope: str, codec: Codec | None
     ) -> None:
-        self._store = store if _leases(store) else _Unfenced(store)
+        asked = _Asked(store)
+        self._store: _Asked | _Unfenced = asked if _leases(store) else _Unfenced(asked)
         self._key = key
         self._later = later
         self._prefix = f"{scope}:" if scope else ""
-        self._codec = codec or JsonCodec()
+        self._results = Results(codec)
         self._named = fresh_id()
         self._numbers = itertools.count(1)
 
@@ -158,8 +159,7 @@ class _Guard:
 
     async def renew(self, key: str, holder: str) -> bool:
         """Renews one claim, see :class:`LeasingStore`."""
-        renewed: bool = await self._store.renew(key, holder)
-        return renewed
+        return await self._store.renew(key, holder)
 
     async def handle(
         self,
@@ -182,6 +182,11 @@ class _Guard:
         held = renewals.begin(key, holder)
         try:
             ack = decision_of(await _answer(handler(message)))
+        except Exception as failure:
+            if await self._lost(key, holder, failure):
+                return self._later
+            await self._give_up(key, holder)
+            raise
         except BaseException:
             await self._give_up(key, holder)
             raise
@@ -189,6 +194,8 @@ class _Guard:
             renewals.end(held)
         if ack.kind is AckKind.ACCEPT:
             return ack if await self._confirmed(key, holder, ack.result) else self._later
+        if await self._lost(key, holder, ack.error):
+            return self._later
         await self._give_up(key, holder)
         return ack
 
@@ -198,12 +205,26 @@ class _Guard:
 
     async def _confirmed(self, key: str, holder: str, result: Any) -> bool:
         try:
-            if await self._store.confirm(key, holder, self._encoded(key, result)):
+            if await self._store.confirm(key, holder, self._results.encoded(key, result)):
                 return True
             log.warning("acemq: %r is put back: its claim was lost while it was handled", key)
         except Exception as failure:
             log.warning("acemq: %r is put back: it could not be confirmed: %s", key, failure)
         return False
+
+    async def _lost(self, key: str, holder: str, failure: Any) -> bool:
+        """Whether the message is another's by now, so that this failure of it decides nothing."""
+        try:
+            if await self._store.renew(key, holder):
+                return False
+        except Exception:  # nobody can tell, and giving up comes to the same
+            return False
+        log.warning(
+            "acemq: %r is put back: its claim was lost before its handler failed with %r",
+            key,
+            failure,
+        )
+        return True
 
     async def _give_up(self, key: str, holder: str) -> None:
         try:
@@ -228,25 +249,47 @@ class _Guard:
             )
         return self._prefix + key
 
-    def _encoded(self, key: str, result: Any) -> bytes | None:
-        if result is None:
-            return None
-        try:
-            return self._codec.encode(result)
-        except AceMQError as failure:
-            log.warning("acemq: the result of %r is not kept: %s", key, failure)
-            return None
-
     async def _kept(self, key: str) -> Any:
-        look_up = getattr(self._store, "result", None)
-        if look_up is None:
-            return None
         try:
-            kept = await look_up(key)
-            return None if kept is None else self._codec.decode(kept)
+            kept = await self._store.result(key)
         except Exception as failure:
             log.warning("acemq: the result kept of %r cannot be read: %s", key, failure)
             return None
+        return self._results.decoded(key, kept)
+
+
+class _Asked:
+    """A store whose methods are coroutine functions, or plain ones, which may block."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+        self._threads = threads_of(store)
+
+    @property
+    def claim_timeout(self) -> float:
+        return float(self._store.claim_timeout)
+
+    async def claim(self, key: str, holder: str) -> Claim:
+        claim: Claim = await self.ask("claim", key, holder)
+        return claim
+
+    async def confirm(self, key: str, holder: str, result: bytes | None) -> bool:
+        return bool(await self.ask("confirm", key, holder, result))
+
+    async def renew(self, key: str, holder: str) -> bool:
+        return bool(await self.ask("renew", key, holder))
+
+    async def forget(self, key: str, holder: str) -> None:
+        await self.ask("forget", key, holder)
+
+    async def result(self, key: str) -> bytes | None:
+        if not hasattr(self._store, "result"):
+            return None
+        kept: bytes | None = await self.ask("result", key)
+        return kept
+
+    async def ask(self, name: str, *arguments: Any) -> Any:
+        return await asked(self._threads, getattr(self._store, name), *arguments)
 
 
 class _Unfenced:
@@ -254,11 +297,12 @@ class _Unfenced:
 
     claim_timeout = 0.0
 
-    def __init__(self, store: IdempotencyStore) -> None:
-        self._store = store
+    def __init__(self, asked: _Asked) -> None:
+        self._asked = asked
+        self.result = asked.result
 
     async def claim(self, key: str, holder: str) -> Claim:
-        return Claim.CLAIMED if await self._store.first_time(key) else Claim.DUPLICATE
+        return Claim.CLAIMED if await self._asked.ask("first_time", key) else Claim.DUPLICATE
 
     async def confirm(self, key: str, holder: str, result: bytes | None) -> bool:
         return True
@@ -267,7 +311,7 @@ class _Unfenced:
         return True
 
     async def forget(self, key: str, holder: str) -> None:
-        await self._store.forget(key)
+        await self._asked.ask("forget", key)
 
 
 async def _answer(returned: Any) -> Any:

@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import Any
 
 from acemq_amqp.ack import Ack, AckKind, accept, decision_of, in_progress
+from acemq_amqp.codec import Codec
 from acemq_amqp.durations import Duration
 from acemq_amqp.errors import AceMQError, ConfigurationError
 from acemq_amqp.flavours.calls import is_coroutine_function
@@ -23,6 +24,7 @@ from acemq_amqp.message import Message
 from acemq_amqp.patterns.claim import Claim, TransactionEnded
 from acemq_amqp.patterns.handlers import checked_handler, checked_identity
 from acemq_amqp.patterns.idempotency import KeyOf
+from acemq_amqp.patterns.results import Results
 from acemq_amqp.patterns.waiting import driven
 
 log = logging.getLogger("acemq_amqp")
@@ -51,6 +53,8 @@ def transactional(
     lease: Duration = 300.0,
     retention: Duration = 86400.0,
     scope: str = "",
+    codec: Codec | None = None,
+    max_result: int = 65536,
     table: str = "acemq_idempotency",
     dialect: str | None = None,
     create: bool = True,
@@ -60,11 +64,13 @@ def transactional(
     ``handler(message, tx)`` works on ``tx``, a connection in an open transaction, and neither ends
     nor closes it: where it does, the message fails with :class:`TransactionEnded` and is not taken
     for handled. Accept commits, and the message is acknowledged after that; anything else, a raise
-    included, undoes all of it. A message whose transaction is open elsewhere comes back after
-    ``in_progress_delay``, and so does every one while the database cannot be reached; no attempt is
-    counted. A plain handler's connection is opened, used and closed in the thread that it runs in.
+    included, undoes all of it. A repeat is accepted with the result that was kept, if any. A
+    message whose transaction is open elsewhere comes back after ``in_progress_delay``, and so does
+    every one while the database cannot be reached; no attempt is counted. A plain handler's
+    connection is opened, used and closed in the thread that it runs in.
 
-    ``close()`` of what comes back lets go of the pool that an address stands for.
+    ``close()`` of what comes back lets go of the pool that an address stands for; messages that
+    come after it are put back.
 
     On SQLite the write lock is held while the handler runs: one message is handled at a time.
 
@@ -77,6 +83,8 @@ def transactional(
     :param lease: how long a session of PostgreSQL may be idle in its transaction
     :param retention: how long a handled message is remembered
     :param scope: keeps handlers apart that share a table and must each see a message
+    :param codec: how results are kept; JSON by default
+    :param max_result: bytes of a result that is kept; a larger one is not, and told in the log
     :param dialect: for connections of a driver that the stores do not know
     :param create: create and migrate the table at first use
     :raises ConfigurationError: a plain handler with an asynchronous ``connect``, or the reverse
@@ -89,12 +97,19 @@ def transactional(
         raise ConfigurationError("acemq: the key of a transactional handler is a plain function")
     inbox = import_module("acemq_stores.sql.inbox")
     make = inbox.AsyncSqlInbox if asynchronous else inbox.SqlInbox
+    results = Results(codec)
     opened = make(
-        connect, lease=lease, retention=retention, table=table, dialect=dialect, create=create
+        connect,
+        lease=lease,
+        retention=retention,
+        max_result=max_result,
+        table=table,
+        dialect=dialect,
+        create=create,
     )
     identity = _identity(key, scope)
     later = in_progress(in_progress_delay)
-    wrapped = _wrapped(opened, handler, identity, later)
+    wrapped = _wrapped(opened, handler, identity, results, later)
     wrapped.close = opened.close  # type: ignore[attr-defined]
     return wrapped
 
@@ -103,17 +118,21 @@ def _wrapped(
     inbox: Any,
     handler: Callable[[Message, Any], Any],
     identity: Callable[[Message], str],
+    results: Results,
     later: Ack,
 ) -> Callable[[Message], Any]:
     async def handled(message: Message) -> Ack:
         key = identity(message)
         try:
-            async with inbox.transaction(key) as (claim, tx):
-                if claim is not Claim.CLAIMED:
-                    return accept() if claim is Claim.DUPLICATE else later
-                ack = await _answer(handler, message, tx)
+            async with inbox.transaction(key) as begun:
+                if begun.claim is Claim.DUPLICATE:
+                    return accept(results.decoded(key, begun.result))
+                if begun.claim is Claim.IN_PROGRESS:
+                    return later
+                ack = await _answer(handler, message, begun.connection)
                 if ack.kind is not AckKind.ACCEPT:
                     raise _Undone(ack)
+                begun.result = results.encoded(key, ack.result)
         except _Undone as undone:
             return undone.ack
         except _Failed as failed:

@@ -29,6 +29,7 @@ class InMemoryIdempotencyStore:
 
     :param claim_timeout: how long a claim holds unless it is renewed
     :param retention: how long a handled message is remembered
+    :param max_result: bytes of a result that is kept with its message; a larger one is not kept
     :param clock: seconds that never step back
     """
 
@@ -37,11 +38,15 @@ class InMemoryIdempotencyStore:
         *,
         claim_timeout: Duration = 300.0,
         retention: Duration = 86400.0,
+        max_result: int = 65536,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._lease = seconds(claim_timeout, "claim_timeout")
         self._retention = seconds(retention, "retention")
+        self._max_result = max_result
         self._clock = clock
+        #: results that were larger than ``max_result``
+        self.results_not_kept = 0
         self._guard = threading.Lock()
         self._entries: dict[str, _Entry] = {}
         self._claims = 0
@@ -70,6 +75,9 @@ class InMemoryIdempotencyStore:
             entry = self._entries.get(key)
             if entry is None or entry.holder != holder:
                 return False
+            if result is not None and len(result) > self._max_result:
+                self.results_not_kept += 1
+                result = None
             self._entries[key] = _Entry(holder, True, self._clock() + self._retention, result)
             return True
 

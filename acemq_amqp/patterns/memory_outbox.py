@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from acemq_amqp.durations import Duration, seconds
 from acemq_amqp.errors import ConfigurationError
@@ -20,6 +20,9 @@ from acemq_amqp.patterns.outbox import (
 )
 from acemq_amqp.patterns.waiting import Done
 
+#: Leases that are kept without a look at what they are of.
+_LEASES: Final = 1000
+
 
 @dataclass(slots=True)
 class _Entry:
@@ -28,6 +31,8 @@ class _Entry:
     attempts: int = 0
     due: float = 0.0
     error: str = ""
+    #: when it was refused last, by the number of refusals before
+    refusal: int = 0
     aside: bool = False
 
 
@@ -62,6 +67,7 @@ class InMemoryOutboxStore:
         self._clock = clock
         self._guard = threading.Lock()
         self._numbers = itertools.count(1)
+        self._refusals = itertools.count(1)
         self._entries: dict[int, _Entry] = {}
         self._ids: dict[str, int] = {}
         #: by ordering key, or by number where there is none
@@ -104,6 +110,7 @@ class InMemoryOutboxStore:
         """Leases records that are due to a relay, oldest first: so many with, and without a key."""
         now = self._clock()
         with self._guard:
+            self._forget_keys_sent()
             rows: dict[bool, list[OutboxRow]] = {True: [], False: []}
             held: set[str] = set()
             for number, entry in self._entries.items():
@@ -147,6 +154,7 @@ class InMemoryOutboxStore:
             entry.due = self._clock() + pause_after(entry.attempts)
             entry.attempts += 1
             entry.error = error
+            entry.refusal = next(self._refusals)
             entry.aside = entry.attempts >= self._max_attempts
             return entry.aside
 
@@ -166,7 +174,7 @@ class InMemoryOutboxStore:
             aside = len(self._entries) - len(waiting)
             lag = max((self._clock() - entry.created for entry in waiting), default=0.0)
             failing = [entry for entry in waiting if entry.attempts]
-            last = max(failing, key=lambda entry: entry.due, default=None)
+            last = max(failing, key=lambda entry: entry.refusal, default=None)
             error = "" if last is None else last.error
             return OutboxStatus(len(waiting), aside, lag, len(failing), error)
 
@@ -209,6 +217,12 @@ class InMemoryOutboxStore:
             return False
         self._leases[place] = _Lease(relay, now + self._lease)
         return True
+
+    def _forget_keys_sent(self) -> None:
+        """Drops the leases of keys that have no records any more, once they are many."""
+        if len(self._leases) > 2 * len(self._entries) + _LEASES:
+            keys = {entry.record.ordering_key or seq for seq, entry in self._entries.items()}
+            self._leases = {place: self._leases[place] for place in keys & self._leases.keys()}
 
     def _mine(self, relay: str, row: OutboxRow) -> bool:
         lease = self._leases.get(_place(row))

@@ -180,7 +180,8 @@ class OutboxStore(Protocol):
 
     What a relay claims is its own until the lease ends; a call of a relay whose lease was taken
     over changes nothing. ``add`` and ``add_many`` have done their work when they return, so both
-    flavours call them alike; on an asynchronous connection they must be awaited.
+    flavours call them alike; on an asynchronous connection they must be awaited. What a relay asks
+    may be a plain ``def`` too, and is then called in a thread where it would hold up a loop.
     """
 
     @property

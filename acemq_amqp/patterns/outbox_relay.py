@@ -16,7 +16,7 @@ from acemq_amqp.patterns.outbox import OutboxRecord, OutboxStore
 from acemq_amqp.patterns.relaying import Relaying
 
 #: Publishers that are kept; one costs nothing to make again.
-_MOST_PUBLISHERS: Final = 1000
+MOST_PUBLISHERS: Final = 1000
 
 
 class Encoded:
@@ -90,7 +90,7 @@ class OutboxRelay:
             place = record.exchange, record.content_type
             publisher = publishers.get(place)
             if publisher is None:
-                if len(publishers) >= _MOST_PUBLISHERS:
+                if len(publishers) >= MOST_PUBLISHERS:
                     publishers.clear()
                 codec = Encoded(record.content_type)
                 publisher = publishers[place] = connection.publisher(record.exchange, codec=codec)

@@ -12,17 +12,16 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from acemq_amqp.core.observer import Observing
 from acemq_amqp.core.ports import Task, Work
 from acemq_amqp.envelope import fresh_id
 from acemq_amqp.errors import (
-    AceMQError,
     BrokerError,
     ConfigurationError,
     PublishingPaused,
     PublishRefused,
-    StoreError,
 )
 from acemq_amqp.patterns.outbox import (
     HintingStore,
@@ -31,6 +30,8 @@ from acemq_amqp.patterns.outbox import (
     OutboxStore,
     pause_after,
 )
+from acemq_amqp.patterns.store_threads import threads_of
+from acemq_amqp.patterns.waiting import asked
 
 log = logging.getLogger("acemq_amqp")
 
@@ -40,6 +41,8 @@ Chain = Sequence[OutboxRow]
 #: A write is begun only while so much of the lease is left.
 _MARGIN = 1 / 3
 _PURGE_EVERY = 60.0
+#: A purge that removed so many left others, and the next sweep goes on with it.
+_MANY = 100
 _TELL_EVERY = 10.0
 
 
@@ -103,6 +106,7 @@ class Relaying:
         self._work = work
         self._send = send
         self._store = store
+        self._threads = threads_of(store)
         self._observing = observing
         self._interval = interval
         self._batch = batch
@@ -111,7 +115,7 @@ class Relaying:
         self._until = 0.0
         self._owed: list[OutboxRow] = []
         self._claimed: Sequence[OutboxRow] = ()
-        self._purge_at = work.clock.monotonic() + _PURGE_EVERY
+        self._purge_at = 0.0
         self._tell_at = 0.0
         self._turn = work.queue()
         self._turn.put(None)
@@ -155,8 +159,8 @@ class Relaying:
     async def _leave(self) -> None:
         try:
             await self._mark_owed()
-            await self._store.leave(self._id, self._claimed)
-        except AceMQError as failure:
+            await self._ask("leave", self._id, self._claimed)
+        except Exception as failure:
             log.warning("acemq: a relay's leases end by themselves: %s", failure)
 
     async def _run(self) -> None:
@@ -211,13 +215,13 @@ class Relaying:
     async def _sweep(self) -> int:
         await self._mark_owed()
         started = self._work.clock.monotonic()
-        claimed = await self._store.claim(self._id, self._batch)
+        claimed = await self._ask("claim", self._id, self._batch)
         self._until = started + claimed.left
         self._claimed = claimed.rows
         sweep = _Sweep(chains_of(claimed.rows))
         if claimed.rows:
-            await self._publish_all(sweep, claimed.rows)
             self._owed = sweep.published
+            await self._publish_all(sweep, claimed.rows)
             await self._mark_owed()
             for row, failure in sweep.refused:
                 await self._note(row, failure)
@@ -232,9 +236,13 @@ class Relaying:
             self._work.spawn(self._work_off(sweep), "acemq-outbox-publishing")
             for _ in range(min(self._width, len(sweep.chains)))
         ]
-        for worker in workers:
-            while not await worker.join(self._work.clock.monotonic() + self._store.lease / 3):
-                await self._renew(rows)
+        try:
+            for worker in workers:
+                while not await worker.join(self._work.clock.monotonic() + self._store.lease / 3):
+                    await self._renew(rows)
+        except BaseException:  # cancelled: the next sweep begins while these are at work
+            sweep.halted = "its sweep was broken off"
+            raise
 
     async def _work_off(self, sweep: _Sweep) -> None:
         while sweep.chains and not sweep.halted:
@@ -271,12 +279,15 @@ class Relaying:
 
     # ------------------------------------------------------------ the store's side
 
+    async def _ask(self, name: str, *arguments: Any) -> Any:
+        return await asked(self._threads, getattr(self._store, name), *arguments)
+
     async def _renew(self, rows: Sequence[OutboxRow]) -> None:
         started = self._work.clock.monotonic()
         try:
-            if await self._store.renew(self._id, rows):
+            if await self._ask("renew", self._id, rows):
                 self._until = started + self._store.lease
-        except StoreError as failure:  # it is tried again before the lease ends, or ends with it
+        except Exception as failure:  # it is tried again before the lease ends, or ends with it
             log.warning("acemq: the outbox relay could not renew its lease: %s", failure)
 
     async def _mark_owed(self) -> None:
@@ -287,7 +298,7 @@ class Relaying:
     async def _mark(self, rows: Sequence[OutboxRow]) -> None:
         if not rows or self._work.clock.monotonic() >= self._until:
             return
-        marked = await self._store.mark_published(self._id, rows)
+        marked = await self._ask("mark_published", self._id, rows)
         if marked < len(rows):
             log.warning(
                 "acemq: %d of %d published outbox records were another relay's by now: they may "
@@ -300,7 +311,7 @@ class Relaying:
         if self._work.clock.monotonic() >= self._until:
             return
         record, attempt = row.record, row.attempts + 1
-        if await self._store.record_failure(self._id, row, str(failure)):
+        if await self._ask("record_failure", self._id, row, str(failure)):
             log.error(
                 "acemq: outbox record %s was refused %d times and is set aside: %s",
                 record.id,
@@ -323,10 +334,11 @@ class Relaying:
         now = self._work.clock.monotonic()
         if now >= self._purge_at:
             self._purge_at = now + _PURGE_EVERY
-            await self._store.purge()
+            if await self._ask("purge") >= _MANY:
+                self._purge_at = now
         if self._observing.watched and now >= self._tell_at:
             self._tell_at = now + _TELL_EVERY
-            status = await self._store.status()
+            status = await self._ask("status")
             self._observing.gauge("acemq.outbox.waiting", {}, status.waiting)
             self._observing.gauge("acemq.outbox.set.aside", {}, status.set_aside)
             self._observing.gauge("acemq.outbox.oldest", {}, status.lag)

@@ -8,6 +8,7 @@ stores put their blocking work through.
 
 from __future__ import annotations
 
+import inspect
 from asyncio import _get_running_loop
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator
 from contextlib import contextmanager, suppress
@@ -15,6 +16,7 @@ from contextvars import ContextVar
 from typing import Any, Final, Generic, TypeVar
 
 from acemq_amqp.errors import ConfigurationError
+from acemq_amqp.flavours.calls import is_coroutine_function
 from acemq_amqp.flavours.workers import WorkerThreads
 
 T = TypeVar("T")
@@ -63,6 +65,17 @@ async def off_the_loop(threads: WorkerThreads, function: Callable[..., T], *args
         return function(*args)
     result: T = await threads.run(function, *args)
     return result
+
+
+async def asked(threads: WorkerThreads, method: Callable[..., Any], *args: Any) -> Any:
+    """What a user's store answers, whose method is a coroutine function, or a plain one.
+
+    :param threads: where a plain one is called, which may block, if a loop runs here
+    """
+    if is_coroutine_function(method):
+        return await method(*args)
+    answer = await off_the_loop(threads, method, *args)
+    return await answer if inspect.isawaitable(answer) else answer
 
 
 class Done(Awaitable[T], Generic[T]):

@@ -19,7 +19,8 @@ def surroundings(url: str | None) -> dict[str, str]:
     """The environment of a program that is to use this address, or none."""
     kept = {name: value for name, value in os.environ.items() if name != "AMQP_URL"}
     given = {} if url is None else {"AMQP_URL": url}
-    return {**kept, **given, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    both = os.pathsep.join((str(ROOT), str(ROOT / "stores")))  # never another tree's stores
+    return {**kept, **given, "PYTHONPATH": both, "PYTHONUNBUFFERED": "1"}
 
 
 def run_python(

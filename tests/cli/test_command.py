@@ -52,7 +52,7 @@ FILTERS = ("error", "type", "id")
 EMPTY = [
     *(f"dlq {verb} q.dlq --{each}" for verb in ("show", "replay", "park") for each in FILTERS),
     "dlq replay q.dlq --deadline",
-    *(f"claims sweep /tmp --older-than 1d --{each}" for each in ("queue", "stream")),
+    *(f"claims sweep /tmp --older-than 1d --{each}" for each in ("queue", "stream", "database")),
     "claims sweep /tmp --older-than 1d --database sqlite:///x --outbox-table",
 ]
 
@@ -128,6 +128,10 @@ def test_the_schema_is_printed_for_one_table_or_all(acemq: Acemq) -> None:
     assert "CREATE TABLE shop_outbox" in one and "claim_check" not in one
     assert "BLOB" in acemq("schema", "--database", "sqlite:///x.db").out
     assert acemq("schema", "sqlite", "--table", "outbox").code == 2
+    for name in ("", "a'b", "x; DROP TABLE y"):
+        refused = acemq("schema", "sqlite", "--table", f"outbox={name}")
+        assert (refused.code, refused.out) == (2, "")
+        assert "cannot be the name of a table" in refused.err
 
 
 @pytest.mark.parametrize(

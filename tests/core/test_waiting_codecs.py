@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from acemq_amqp.codec import JsonCodec
+from acemq_amqp.codec import CompositeCodec, JsonCodec
 from acemq_amqp.errors import HandlerError
 from acemq_amqp.flavours.tasks import TaskWork
 from acemq_amqp.flavours.threads import ThreadWork, drive
@@ -65,6 +65,60 @@ async def test_one_that_blocks_runs_in_a_thread_of_its_own() -> None:
     assert waiting is not None
     assert (await waiting.encode(None)).startswith(b"acemq-codec")
     assert await waiting.decode(b"[1]") == [1]
+    work.stop()
+
+
+class Wrapper:
+    """Somebody's codec around another one, which knows nothing of waiting."""
+
+    content_type = "application/json"
+
+    def __init__(self, kept: Any) -> None:
+        self._kept = kept
+
+    def encode(self, payload: Any) -> bytes:
+        return threading.current_thread().name.encode()
+
+    def decode(self, body: bytes, content_type: str | None = None) -> Any:
+        return threading.current_thread().name
+
+    def can_decode(self, content_type: str | None) -> bool:
+        return True
+
+
+class Slotted(Wrapper):
+    __slots__ = ("_inside",)
+
+    def __init__(self, kept: Any) -> None:
+        super().__init__(None)
+        self._inside = kept
+
+
+@pytest.mark.parametrize(
+    "wrapper",
+    [
+        Wrapper(Waiting()),
+        Wrapper([JsonCodec(), Waiting()]),
+        Wrapper({"json": Waiting()}),
+        Wrapper(Wrapper(Blocking())),
+        Slotted(Waiting()),
+        CompositeCodec(JsonCodec(), Wrapper(Waiting())),
+    ],
+)
+async def test_a_wrapper_that_knows_nothing_of_waiting_runs_whole_in_a_thread(wrapper: Any) -> None:
+    work = TaskWork()
+    waiting = work.waiting(wrapper)
+    assert waiting is not None
+    if isinstance(wrapper, Wrapper):
+        assert (await waiting.encode(1)).startswith(b"acemq-codec")
+    assert (await waiting.decode(b"", "application/x")).startswith("acemq-codec")
+    work.stop()
+
+
+async def test_one_that_wraps_what_only_computes_or_itself_is_called_as_it_is() -> None:
+    work, itself = TaskWork(), Wrapper(None)
+    itself._kept = [itself, Wrapper(itself)]
+    assert [work.waiting(each) for each in (Wrapper(JsonCodec()), itself)] == [None] * 2
     work.stop()
 
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from acemq_amqp import Message
+from acemq_amqp.ack import Ack
+from acemq_amqp.patterns import idempotent
 from tests.contract.conftest import (  # noqa: F401 - fixtures
     _bounded,
     api,
@@ -23,3 +29,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             continue
         if inspect.iscoroutinefunction(item.obj):
             item.obj = _bounded(item.obj)
+
+
+@pytest.fixture(params=["plain", "coroutine"])
+def wrapped(request: pytest.FixtureRequest) -> Callable[..., Callable[[Message], Ack]]:
+    """Wraps a plain function, as it is or as a coroutine function; gives something to call."""
+
+    def wrap(store: Any, function: Callable[[Message], Any], **options: Any) -> Any:
+        if request.param == "plain":
+            return idempotent(store, function, **options)
+
+        async def handler(message: Message) -> Any:
+            return function(message)
+
+        guarded = idempotent(store, handler, **options)
+        return lambda message: asyncio.run(guarded(message))
+
+    return wrap

@@ -15,14 +15,14 @@ from acemq_amqp import (
     ConfigurationError,
     Envelope,
     Message,
-    StoreError,
     accept,
     park,
     reject,
     retry,
 )
 from acemq_amqp.ack import Ack, AckKind
-from acemq_amqp.patterns import Claim, IdempotencyStore, InMemoryIdempotencyStore, idempotent
+from acemq_amqp.codec import JsonCodec
+from acemq_amqp.patterns import Claim, InMemoryIdempotencyStore, idempotent
 from acemq_amqp.patterns.waiting import driven
 from tests.contract.api import Api, holds
 from tests.contract.seen import Seen
@@ -31,23 +31,6 @@ from tests.contract.waiting import until
 
 def message(id_: str = "id-1", payload: Any = None) -> Message:
     return Message(payload, Envelope(id=id_))
-
-
-@pytest.fixture(params=["plain", "coroutine"])
-def wrapped(request: pytest.FixtureRequest) -> Callable[..., Callable[[Message], Ack]]:
-    """Wraps a plain function, as it is or as a coroutine function; gives something to call."""
-
-    def wrap(store: Any, function: Callable[[Message], Any], **options: Any) -> Any:
-        if request.param == "plain":
-            return idempotent(store, function, **options)
-
-        async def handler(message: Message) -> Any:
-            return function(message)
-
-        guarded = idempotent(store, handler, **options)
-        return lambda message: asyncio.run(guarded(message))
-
-    return wrap
 
 
 # ------------------------------------------------------------ answers
@@ -123,6 +106,31 @@ def test_a_result_that_cannot_be_kept_is_told_and_not_kept(
     assert "the result of 'id-1' is not kept" in caplog.text
 
 
+class Failing(JsonCodec):
+    """A codec of somebody's that fails in its own words."""
+
+    def encode(self, payload: Any) -> bytes:
+        raise LookupError("no schema")
+
+
+def test_a_codec_that_fails_in_its_own_words_leaves_the_message_handled(
+    wrapped: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    seen = Seen()
+    handle = wrapped(InMemoryIdempotencyStore(), seen_and_accepted(seen), codec=Failing())
+    assert [handle(message()).kind for _ in range(2)] == [AckKind.ACCEPT] * 2
+    assert len(seen.messages) == 1
+    assert "the result of 'id-1' is not kept: no schema" in caplog.text
+
+
+def seen_and_accepted(seen: Seen) -> Callable[[Message], Ack]:
+    def handler(message: Message) -> Ack:
+        seen(message)
+        return accept("done")
+
+    return handler
+
+
 # ------------------------------------------------------------ keys
 
 
@@ -181,6 +189,33 @@ def test_a_claim_lost_meanwhile_is_put_back_and_never_accepted(
     assert driven(store.confirm("id-1", "another")) is True
 
 
+def _rejected(message: Message) -> Ack:
+    return reject("no such order")
+
+
+def _raised(message: Message) -> Ack:
+    raise LookupError("no such order")
+
+
+@pytest.mark.parametrize("failed", [_rejected, _raised])
+def test_a_failure_after_the_claim_was_lost_decides_nothing(
+    wrapped: Any, failed: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    now = [0.0]
+    store = InMemoryIdempotencyStore(claim_timeout=60, clock=lambda: now[0])
+
+    def overtaken(message: Message) -> Ack:
+        now[0] += 61
+        assert driven(store.claim("id-1", "another")) is Claim.CLAIMED
+        answer: Ack = failed(message)
+        return answer
+
+    assert wrapped(store, overtaken)(message()).kind is AckKind.IN_PROGRESS
+    assert "its claim was lost before its handler failed with" in caplog.text
+    assert "no such order" in caplog.text
+    assert driven(store.confirm("id-1", "another")) is True
+
+
 class Renewed(InMemoryIdempotencyStore):
     """Tells when a claim was renewed."""
 
@@ -214,99 +249,6 @@ async def test_the_lease_is_renewed_while_a_coroutine_runs() -> None:
         assert await store.claim("id-1", "another") is Claim.IN_PROGRESS
 
     assert (await idempotent(store, handle)(message())).kind is AckKind.ACCEPT
-
-
-# ------------------------------------------------------------ stores
-
-
-class Unreachable(InMemoryIdempotencyStore):
-    """Fails at one step."""
-
-    def __init__(self, step: str) -> None:
-        super().__init__()
-        self.step = step
-
-    async def claim(self, key: str, holder: str = "") -> Claim:
-        self._fail("claim")
-        return await super().claim(key, holder)
-
-    async def confirm(self, key: str, holder: str = "", result: bytes | None = None) -> bool:
-        self._fail("confirm")
-        return await super().confirm(key, holder, result)
-
-    async def forget(self, key: str, holder: str = "") -> None:
-        self._fail("forget")
-        await super().forget(key, holder)
-
-    def _fail(self, step: str) -> None:
-        if step == self.step:
-            raise StoreError("acemq: gone")
-
-
-@pytest.mark.parametrize(("step", "runs"), [("claim", 0), ("confirm", 1)])
-def test_a_store_that_cannot_be_reached_puts_back_and_counts_no_attempt(
-    wrapped: Any, step: str, runs: int, caplog: pytest.LogCaptureFixture
-) -> None:
-    seen = Seen()
-    assert wrapped(Unreachable(step), seen)(message()).kind is AckKind.IN_PROGRESS
-    assert len(seen.messages) == runs
-    assert "is put back" in caplog.text
-
-
-def test_a_claim_that_cannot_be_given_up_leaves_the_answer(wrapped: Any) -> None:
-    assert wrapped(Unreachable("forget"), lambda message: retry("x"))(message()) == retry("x")
-
-
-class TwoMethods:
-    """The least that a store can be."""
-
-    def __init__(self) -> None:
-        self.keys: set[str] = set()
-
-    async def first_time(self, key: str) -> bool:
-        if key in self.keys:
-            return False
-        self.keys.add(key)
-        return True
-
-    async def forget(self, key: str) -> None:
-        self.keys.discard(key)
-
-
-def test_a_store_with_two_methods_will_do(wrapped: Any) -> None:
-    store, seen = TwoMethods(), Seen()
-    assert isinstance(store, IdempotencyStore)
-    handle = wrapped(store, seen)
-    assert [handle(message()).kind for _ in range(2)] == [AckKind.ACCEPT] * 2
-    assert len(seen.messages) == 1
-    wrapped(store, lambda message: retry("x"))(message("id-2"))
-    assert store.keys == {"id-1"}
-
-
-class Suspending(TwoMethods):
-    """Works on an event loop only."""
-
-    async def first_time(self, key: str) -> bool:
-        await asyncio.sleep(0)
-        return await super().first_time(key)
-
-
-async def test_a_store_that_suspends_wants_coroutines() -> None:
-    async def handler(message: Message) -> None:
-        pass
-
-    assert (await idempotent(Suspending(), handler)(message())).kind is AckKind.ACCEPT
-
-
-def test_a_store_that_suspends_beside_a_plain_handler_says_so(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    handle = idempotent(Suspending(), Seen())
-    with pytest.raises(ConfigurationError, match="wants 'async def' handlers"):
-        handle(message())
-
-
-# ------------------------------------------------------------ when built
 
 
 def test_the_wrapper_is_of_the_handler_s_sort_and_name() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from acemq_amqp import (
     StoreError,
 )
 from acemq_amqp.core.observer import Observing
+from acemq_amqp.flavours.tasks import TaskWork
 from acemq_amqp.flavours.threads import ThreadWork
 from acemq_amqp.metrics import Metrics
 from acemq_amqp.patterns import InMemoryOutboxStore, OutboxRecord, OutboxRow
@@ -77,9 +80,9 @@ class Bench:
         self.metrics = Metrics()
         self.relaying = self.relay()
 
-    def relay(self) -> Relaying:
+    def relay(self, work: Any = None) -> Relaying:
         return Relaying(
-            ThreadWork(),
+            work or ThreadWork(),
             self.broker.send,
             self.store,
             Observing(self.metrics),
@@ -163,6 +166,55 @@ def test_depth_and_the_oldest_s_age_are_told_now_and_then() -> None:
     }
 
 
+class Purged(InMemoryOutboxStore):
+    """A store that has much to remove, a hundred at a time."""
+
+    left = 250
+
+    async def purge(self) -> int:
+        removed = min(100, self.left)
+        self.left -= removed
+        return removed
+
+
+def test_sweeps_keep_up_with_what_is_to_be_removed() -> None:
+    store = Purged()
+    bench = Bench(store)
+    for _ in range(3):
+        bench.sweep()
+    assert store.left == 0
+
+
+class Plain:
+    """An outbox whose methods are plain functions, and may block."""
+
+    def __init__(self) -> None:
+        self._kept = InMemoryOutboxStore()
+        self.lease = self._kept.lease
+        self.add, self.add_many = self._kept.add, self._kept.add_many
+        self.threads: set[int] = set()
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*arguments: Any) -> Any:
+            self.threads.add(threading.get_ident())
+            return driven(getattr(self._kept, name)(*arguments))
+
+        return call
+
+
+def test_a_store_of_plain_functions_will_do() -> None:
+    bench = Bench(Plain())
+    bench.store.add(made("1"))
+    assert (bench.sweep(), bench.sweep()) == (1, 0)
+
+
+async def test_on_a_loop_they_are_called_in_threads() -> None:
+    store = Plain()
+    store.add(made("1"))
+    assert await Bench(store).relay(TaskWork()).sweep() == 1
+    assert store.threads and threading.get_ident() not in store.threads
+
+
 class Asleep(InMemoryOutboxStore):
     """A store whose claims are as old as the relay's sleep was long."""
 
@@ -181,6 +233,58 @@ def test_past_its_lease_or_near_its_end_a_relay_writes_nothing(left: float) -> N
     store.add(made("1"))
     assert bench.sweep() == 0
     assert bench.broker.sent == []
+
+
+async def test_a_sweep_that_is_cancelled_begins_no_further_row_and_owes_its_mark() -> None:
+    bench = Bench()
+    bench.store.add_many([made("1", "k"), made("2", "k")])
+    begun, confirmed = asyncio.Event(), asyncio.Event()
+    hold = bench.broker.send
+
+    async def slow(record: OutboxRecord) -> None:
+        begun.set()
+        await confirmed.wait()
+        await hold(record)
+
+    bench.broker.send = slow  # type: ignore[method-assign]
+    relaying = bench.relay(TaskWork())
+    cancelled = asyncio.create_task(relaying.sweep())
+    await begun.wait()
+    cancelled.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await cancelled
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    confirmed.set()
+    await asyncio.wait(others)
+    assert bench.broker.sent == ["1"]
+    assert await relaying.sweep() == 1
+    assert bench.broker.sent == ["1", "2"]
+
+
+class Unrenewed(InMemoryOutboxStore):
+    """A store of somebody's that fails in its own words when a lease is to be renewed."""
+
+    async def renew(self, relay: str, rows: Any) -> bool:
+        self.asked.set()
+        raise LookupError("no such lease")
+
+    asked: Any = None
+
+
+async def test_a_renewal_that_fails_in_any_way_breaks_nothing_off() -> None:
+    store = Unrenewed(lease=0.3)
+    store.asked = asyncio.Event()
+    bench = Bench(store)
+    store.add(made("1"))
+    hold = bench.broker.send
+
+    async def slow(record: OutboxRecord) -> None:
+        await store.asked.wait()
+        await hold(record)
+
+    bench.broker.send = slow  # type: ignore[method-assign]
+    assert await bench.relay(TaskWork()).sweep() == 1
+    assert bench.broker.sent == ["1"]
 
 
 class Unmarking(InMemoryOutboxStore):

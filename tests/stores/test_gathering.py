@@ -118,6 +118,66 @@ async def test_one_that_was_cancelled_leaves_the_others_their_answers(
     assert (first, last) == (0, 20)
 
 
+async def test_what_was_answered_to_nobody_is_undone_and_what_had_not_begun_is_left_out(
+    threads: WorkerThreads,
+) -> None:
+    work = Slow()
+    undone: list[tuple[int, int]] = []
+    gathering = Gathering(threads, work, undone.extend)
+    begun = asyncio.ensure_future(gathering.ask(1))
+    await asyncio.to_thread(work.begun.wait, 30)
+    waiting = asyncio.ensure_future(gathering.ask(2))
+    await asyncio.sleep(0)
+    begun.cancel()
+    waiting.cancel()
+    await asyncio.wait([begun, waiting])
+    work.go.set()
+    assert await gathering.ask(3) == 30
+    assert (work.lots, undone) == ([[1], [3]], [(1, 10)])
+
+
+async def test_a_confirmation_is_carried_out_although_its_caller_was_cancelled(
+    threads: WorkerThreads,
+) -> None:
+    work = Slow()
+    gathering = Gathering(threads, work)
+    first = asyncio.ensure_future(gathering.ask(1))
+    await asyncio.to_thread(work.begun.wait, 30)
+    waiting = asyncio.ensure_future(gathering.ask(2))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    work.go.set()
+    assert (await first, await gathering.ask(3)) == (10, 30)
+    assert [2, 3] in work.lots or [2] in work.lots
+
+
+def test_a_claim_whose_delivery_was_cancelled_meanwhile_is_given_up(database: str) -> None:
+    store = SqlIdempotencyStore(database)
+    driven(store.first_time("another"))  # the table is there
+    gathered = store._claims._work
+    begun, go = threading.Event(), threading.Event()
+
+    def slow(asked: Any) -> Any:
+        begun.set()
+        go.wait(30)
+        return gathered(asked)
+
+    store._claims._work = slow
+
+    async def claims() -> Claim:
+        claiming = asyncio.ensure_future(store.claim("a", "cancelled"))
+        await asyncio.to_thread(begun.wait, 30)
+        claiming.cancel()
+        await asyncio.wait([claiming])
+        go.set()
+        await store.claim("b", "next")  # of the next lot
+        return await store.claim("a", "redelivered")
+
+    assert asyncio.run(claims()) is Claim.CLAIMED
+    store.close()
+
+
 def test_claims_of_one_lot_on_one_key_are_made_one_after_the_other(database: str) -> None:
     store = SqlIdempotencyStore(database)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from acemq_amqp import ConfigurationError
 from acemq_amqp.patterns import Claim, InMemoryIdempotencyStore
-from acemq_stores import SqlIdempotencyStore
+from acemq_stores import SqlIdempotencyStore, create_schema
 from acemq_stores.sql.idempotency import stored_key
 from tests.stores import databases
 from tests.stores.conftest import Call
@@ -199,12 +199,33 @@ def test_a_purge_is_bounded(database: str, call: Call) -> None:
     store.close()
 
 
-def test_a_result_past_the_limit_is_not_kept_and_counted(database: str, call: Call) -> None:
-    store = SqlIdempotencyStore(database, max_result=3)
-    call(store.claim("order-1", "one"))
-    assert call(store.confirm("order-1", "one", b"1234")) is True
-    assert (call(store.result("order-1")), store.results_not_kept) == (None, 1)
+def test_claims_keep_up_with_what_is_to_be_removed(database: str, call: Call) -> None:
+    create_schema(database)
+    databases.run(database, lapsed_keys(2500))
+    store = SqlIdempotencyStore(database)
+    for number in range(3):
+        call(store.claim(f"new-{number}", "one"))
+    found = databases.rows(database, "SELECT key FROM acemq_idempotency ORDER BY key")
+    assert found == [("new-0",), ("new-1",), ("new-2",)]
     store.close()
+
+
+def lapsed_keys(count: int) -> str:
+    """The statement that puts so many handled keys there which need not be remembered any more."""
+    return (
+        "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < "
+        f"{count}) INSERT INTO acemq_idempotency (key, holder, done, until) "
+        "SELECT 'old-' || n, '', 1, 1 FROM numbers"
+    )
+
+
+def test_a_result_past_the_limit_is_not_kept_and_counted(ledger: Ledger, call: Call) -> None:
+    store = ledger.store
+    for key, size in (("order-1", 65536), ("order-2", 65537)):
+        call(store.claim(key, "one"))
+        assert call(store.confirm(key, "one", bytes(size))) is True
+    assert call(store.result("order-1")) == bytes(65536)
+    assert (call(store.result("order-2")), store.results_not_kept) == (None, 1)
 
 
 # ------------------------------------------------------------ keys

@@ -15,9 +15,12 @@ from psycopg_pool import AsyncConnectionPool
 
 from acemq_amqp import ConfigurationError, Envelope, Message, accept, park, patterns, reject, retry
 from acemq_amqp.ack import Ack, AckKind
-from acemq_amqp.patterns import OutboxRecord, transactional
-from acemq_stores import SqlOutboxStore, create_schema
+from acemq_amqp.codec import JsonCodec
+from acemq_amqp.patterns import Claim, OutboxRecord, transactional
+from acemq_amqp.patterns.waiting import driven
+from acemq_stores import SqlIdempotencyStore, SqlOutboxStore, create_schema
 from tests.stores import databases
+from tests.stores.test_idempotency import lapsed_keys
 from tests.support.ports import free_port
 
 Handle = Callable[[Message], Ack]
@@ -70,6 +73,19 @@ def test_what_was_accepted_is_committed_and_not_done_again(work: str) -> None:
     assert done(work) == ["id-1", "id-2"]
 
 
+def test_a_result_is_kept_in_the_same_commit_and_given_again(work: str) -> None:
+    handle = transactional(work, lambda message, tx: accept({"total": 12}), codec=JsonCodec())
+    assert [handle(message()).result for _ in range(2)] == [{"total": 12}] * 2
+
+
+def test_a_result_past_the_limit_is_not_kept_and_told(
+    work: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    handle = transactional(work, lambda message, tx: accept("x" * 65535))  # and two quotes
+    assert [handle(message()).result for _ in range(2)] == ["x" * 65535, None]
+    assert "the result of 'id-1' is not kept: it has 65537 bytes" in caplog.text
+
+
 @pytest.mark.parametrize("answer", [retry("x"), reject("x"), park("x")])
 def test_anything_but_accept_undoes_all_of_it(work: str, answer: Ack) -> None:
     def once(message: Message, tx: Any) -> Ack:
@@ -102,6 +118,27 @@ def test_a_statement_of_the_handler_s_that_fails_is_its_own_failure(work: str) -
     with pytest.raises((sqlite3.Error, psycopg.Error), match="nowhere"):
         transactional(work, fail)(message())
     assert done(work) == []
+
+
+def test_what_an_idempotent_handler_has_begun_is_waited_for_and_not_taken_for_handled(
+    work: str,
+) -> None:
+    begun = SqlIdempotencyStore(work)
+    assert driven(begun.claim("id-1", "a worker of the release before")) is Claim.CLAIMED
+    handle = transactional(work, lambda message, tx: note(tx, message))
+    assert handle(message()).kind is AckKind.IN_PROGRESS
+    databases.run(work, "UPDATE acemq_idempotency SET until = 0")  # it died, and its lease is over
+    assert handle(message()).kind is AckKind.ACCEPT
+    assert done(work) == ["id-1"]
+    begun.close()
+
+
+def test_messages_keep_up_with_the_keys_that_are_to_be_removed(work: str) -> None:
+    databases.run(work, lapsed_keys(2500))
+    handle = transactional(work, lambda message, tx: note(tx, message))
+    for number in range(3):
+        handle(message(f"id-{number}"))
+    assert databases.rows(work, "SELECT count(*) FROM acemq_idempotency") == [(3,)]
 
 
 def test_outbox_records_go_with_the_transaction(work: str) -> None:

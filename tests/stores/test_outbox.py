@@ -278,56 +278,17 @@ def test_status_tells_depth_and_lag(outbox: Outbox, call: Call) -> None:
     assert status.waiting == 1 and status.lag < 60
 
 
-def test_sent_rows_are_kept_then_purged_in_batches(database: str, call: Call) -> None:
-    outbox = Outbox(database, keep_sent=3600)
-    outbox.store.add_many([made(f"id-{n}") for n in range(5)])
+def test_status_tells_the_last_refusal(outbox: Outbox, call: Call) -> None:
+    outbox.store.add_many([made("often", "a"), made("once", "b")])
     one = Relay(outbox, call, "one")
-    one.publishes(one.claims())
-    assert call(outbox.store.purge()) == 0
-    databases.run(database, "UPDATE acemq_outbox SET settled = settled - 3601")
-    assert [call(outbox.store.purge(2)) for _ in range(4)] == [2, 2, 1, 0]
-    outbox.close()
-
-
-def test_keep_sent_0_deletes_at_once(database: str, call: Call) -> None:
-    outbox = Outbox(database, keep_sent=0)
-    outbox.store.add_many([made("id-1"), made("id-2", "k")])
-    one = Relay(outbox, call, "one")
-    assert one.publishes(one.claims()) == 2
-    assert databases.rows(database, "SELECT count(*) FROM acemq_outbox") == [(0,)]
-    outbox.close()
-
-
-def test_a_duplicate_of_a_sent_record_is_not_sent_again_while_it_is_kept(
-    database: str, call: Call
-) -> None:
-    outbox = Outbox(database)
-    one = Relay(outbox, call, "one")
-    outbox.store.add(made("id-1"))
-    one.publishes(one.claims())
-    outbox.store.add(made("id-1"))
-    assert one.claims() == []
-    outbox.close()
-
-
-@pytest.mark.server
-def test_the_claim_stays_flat_beside_many_sent_rows(postgres_database: str, call: Call) -> None:
-    outbox = Outbox(postgres_database)
-    outbox.store.add(made("warm-up"))
-    databases.run(
-        postgres_database,
-        "INSERT INTO acemq_outbox (id, exchange, routing_key, ordering_key, bucket, headers, body,"
-        " created, state, settled) SELECT 'sent-' || n, '', 'q', 'k' || n % 100, n % 64, '', '', 0,"
-        " 1, 0 FROM generate_series(1, 50000) n",
-        "ANALYZE acemq_outbox",
+    rows = {row.record.id: row for row in one.claims()}
+    one.fails(rows["often"], "first")
+    outbox.pass_time(2)
+    one.fails(
+        next(row for row in one.claims() if row.record.id == "often"), "second, and waits 2 s"
     )
-    plan = databases.rows(
-        postgres_database,
-        "EXPLAIN SELECT * FROM acemq_outbox WHERE state = 0 AND bucket = 3 ORDER BY seq LIMIT 9",
-    )
-    assert "acemq_outbox_waiting" in str(plan)
-    assert Relay(outbox, call, "one").ids() == ["warm-up"]
-    outbox.close()
+    one.fails(rows["once"], "third, and waits 1 s")
+    assert call(outbox.store.status()).error == "third, and waits 1 s"
 
 
 # ------------------------------------------------------------ sharing

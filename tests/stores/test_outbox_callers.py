@@ -133,6 +133,39 @@ def test_at_every_isolation_a_duplicate_leaves_the_transaction_usable(
     assert ids(postgres_database) == ["id-1", "id-2"]
 
 
+@pytest.mark.server
+def test_a_record_that_serializable_refuses_is_told_and_never_left_out(
+    pg_store: SqlOutboxStore, postgres_database: str
+) -> None:
+    databases.run(
+        postgres_database,
+        "CREATE TABLE stock (item int PRIMARY KEY, left_over int)",
+        "INSERT INTO stock VALUES (1, 5), (2, 5)",
+    )
+    serializable = "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL SERIALIZABLE"
+    with (
+        closing(databases.opened(postgres_database)) as tx,
+        closing(databases.opened(postgres_database)) as looking,
+        closing(databases.opened(postgres_database)) as writing,
+    ):
+        for each in (tx, looking, writing):
+            each.execute(serializable)
+            each.commit()
+        tx.execute("SELECT left_over FROM stock WHERE item = 1").fetchall()
+        tx.execute("UPDATE stock SET left_over = 4 WHERE item = 2")
+        looking.execute("SELECT count(*) FROM acemq_outbox").fetchall()
+        writing.execute("UPDATE stock SET left_over = 3 WHERE item = 1")
+        writing.commit()
+        looking.execute("SELECT left_over FROM stock WHERE item = 1").fetchall()
+        # who looks came before tx, tx before who wrote, and who wrote before who looks
+        with pytest.raises(StoreError, match="do the whole transaction again"):
+            pg_store.add(made("id-1"), connection=tx)
+        tx.rollback()
+        looking.commit()
+    assert ids(postgres_database) == []
+    assert databases.rows(postgres_database, "SELECT left_over FROM stock WHERE item = 2") == [(5,)]
+
+
 # ------------------------------------------------------------ what is refused
 
 

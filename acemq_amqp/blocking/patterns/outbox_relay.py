@@ -12,7 +12,7 @@ from acemq_amqp.core.observer import Observer, Observing
 from acemq_amqp.durations import Duration, seconds
 from acemq_amqp.flavours.threads import ThreadWork
 from acemq_amqp.patterns.outbox import OutboxRecord, OutboxStore
-from acemq_amqp.patterns.outbox_relay import Encoded, checked_relay
+from acemq_amqp.patterns.outbox_relay import MOST_PUBLISHERS, Encoded, checked_relay
 from acemq_amqp.patterns.relaying import Relaying
 from acemq_amqp.patterns.waiting import driven
 
@@ -55,6 +55,8 @@ class OutboxRelay:
             place = record.exchange, record.content_type
             publisher = publishers.get(place)
             if publisher is None:
+                if len(publishers) >= MOST_PUBLISHERS:
+                    publishers.clear()
                 codec = Encoded(record.content_type)
                 publisher = publishers[place] = connection.publisher(record.exchange, codec=codec)
             publisher.send(record.body, envelope=record.envelope, routing_key=record.routing_key)

@@ -27,8 +27,8 @@ _NO_KEY: Final = -1
 #: bytes of bodies that one statement carries, where more than one record is in it
 _LARGE: Final = 1024 * 1024
 _READ_COMMITTED: Final = "read committed"
-#: unique violation; serialization failure: another's row that this snapshot does not show
-_THERE_ALREADY: Final = ("23505", "40001")
+#: unique violation
+_THERE_ALREADY: Final = "23505"
 
 
 def bucket_of(ordering_key: str) -> int:
@@ -75,11 +75,12 @@ def adding(
         rows = yield Step(sql.ISOLATION, {}, wants=True)
         isolated = rows[0][0] != _READ_COMMITTED
     for batch in _batches(records, at_once=dialect is POSTGRESQL and not isolated):
-        write = Step(sql.ADD, _values(batch[0])) if len(batch) == 1 else _written_at_once(batch)
         if isolated:
-            yield from _in_savepoint(write)
+            yield from _in_savepoint(Step(sql.ADD_NEW, _values(batch[0])))
+        elif len(batch) == 1:
+            yield Step(sql.ADD, _values(batch[0]))
         else:
-            yield write
+            yield _written_at_once(batch)
     if channel and records and dialect is POSTGRESQL:
         yield Step(sql.NOTIFY, {"channel": channel}, wants=True)
 
@@ -119,11 +120,12 @@ def _as_text(content: bytes) -> str:
 
 
 def _in_savepoint(write: Step) -> Steps[None]:
+    """A serialization failure passes: its transaction is to be done again, not without a record."""
     yield Step(sql.SAVEPOINT, {})
     try:
         yield write
     except Exception as failure:
-        if state_of(failure) not in _THERE_ALREADY:
+        if state_of(failure) != _THERE_ALREADY:
             raise
         yield Step(sql.TO_SAVEPOINT, {})
     yield Step(sql.RELEASE_SAVEPOINT, {})

@@ -101,7 +101,7 @@ class SqlClaimCheckStore:
             after = page[-1][0]
 
     def close(self) -> None:
-        """Lets go of the connections."""
+        """Lets go of the connections. What is asked of it later is refused."""
         self._database.close()
 
     def _page(self, after: str) -> list[tuple[str, float]]:

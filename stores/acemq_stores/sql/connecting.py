@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
-from acemq_amqp.errors import ConfigurationError
+from acemq_amqp.errors import ConfigurationError, StoreError
 from acemq_amqp.flavours.workers import WorkerThreads
 from acemq_amqp.patterns.waiting import Done, off_the_loop, on_a_loop
 from acemq_stores.sql.dialects import Dialect, checked_table
@@ -69,6 +69,7 @@ class Database:
         self._width = width
         self._kept = kept
         self._threads = WorkerThreads(width, "acemq-store")
+        self._closed = False
         self._source: Source | None = None
         if isinstance(connect, str):  # an address that cannot be is refused here
             self._source = _source_at(connect, width)
@@ -126,6 +127,22 @@ class Database:
         return "SQL" if source is None else source.driver.dialect.name
 
     def close(self) -> None:
+        """Lets go of connections and threads. A later piece of work is refused."""
+        self._closed = True
+        self.rest()
+
+    def refuse_closed(self) -> None:
+        """Lets pass what was not closed.
+
+        :raises StoreError: it was
+        """
+        if self._closed:
+            raise StoreError(
+                f"acemq: the store of table {self.table!r} was closed by this program and does "
+                "nothing any more: make another one, and close it after all that use it"
+            )
+
+    def rest(self) -> None:
         """Lets go of connections and threads. A later piece of work connects again."""
         self._threads.stop()
         source, self._source = self._source, None
@@ -153,6 +170,7 @@ class Database:
         return True
 
     def _opened(self) -> Source:
+        self.refuse_closed()
         if self._source is None:
             with self._guard:
                 if self._source is None:

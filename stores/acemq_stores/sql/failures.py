@@ -58,6 +58,11 @@ def _advice(failure: BaseException) -> str:
             "another program holds SQLite's write lock: keep its transactions short, and begin "
             "them with BEGIN IMMEDIATE"
         )
+    if asks_for_repeat(failure):
+        return (
+            "the database undid it for the sake of another transaction: roll back, and do the "
+            "whole transaction again"
+        )
     if state_of(failure) == "25P02":
         return "the transaction had failed before: roll it back, and begin again"
     if state_of(failure) == "42P01" or "no such table" in str(failure):

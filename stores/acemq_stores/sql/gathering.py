@@ -7,6 +7,7 @@ time. A call is answered by itself; where the database fails, all that went toge
 
 from __future__ import annotations
 
+import logging
 import threading
 from asyncio import AbstractEventLoop, CancelledError, Future, Task, get_running_loop
 from collections.abc import Callable
@@ -14,6 +15,8 @@ from typing import Any, Final, Generic, TypeVar
 
 from acemq_amqp.flavours.workers import WorkerThreads
 from acemq_amqp.patterns.waiting import on_a_loop
+
+log = logging.getLogger("acemq_stores")
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -27,11 +30,19 @@ class Gathering(Generic[T, R]):
 
     :param threads: where the work is done for an event loop
     :param work: answers many calls at once, in their order
+    :param unwanted: undoes calls that were answered when their callers had been cancelled; those
+        that had not begun by then are left out. Without it all are carried out, and stand
     """
 
-    def __init__(self, threads: WorkerThreads, work: Callable[[list[T]], list[R]]) -> None:
+    def __init__(
+        self,
+        threads: WorkerThreads,
+        work: Callable[[list[T]], list[R]],
+        unwanted: Callable[[list[tuple[T, R]]], None] | None = None,
+    ) -> None:
         self._threads = threads
         self._work = work
+        self._unwanted = unwanted
         self._by_threads = _ByThreads(work)
         self._by_tasks: _ByTasks[T, R] | None = None
 
@@ -42,7 +53,7 @@ class Gathering(Generic[T, R]):
         loop = get_running_loop()
         here = self._by_tasks
         if here is None or here.loop is not loop:
-            here = self._by_tasks = _ByTasks(loop, self._threads, self._work)
+            here = self._by_tasks = _ByTasks(loop, self._threads, self._work, self._unwanted)
         return await here.ask(call)
 
 
@@ -54,25 +65,42 @@ class _ByTasks(Generic[T, R]):
         loop: AbstractEventLoop,
         threads: WorkerThreads,
         work: Callable[[list[T]], list[R]],
+        unwanted: Callable[[list[tuple[T, R]]], None] | None,
     ) -> None:
         self.loop = loop
         self._threads = threads
         self._work = work
+        self._unwanted = unwanted
         self._waiting: list[tuple[T, Future[R]]] = []
+        #: answers whose callers were cancelled
+        self._left: list[tuple[T, R]] = []
         self._taking: Task[None] | None = None
 
     async def ask(self, call: T) -> R:
         told: Future[R] = self.loop.create_future()
         self._waiting.append((call, told))
+        self._begin()
+        try:
+            return await told
+        except CancelledError:
+            if told.done() and not told.cancelled() and told.exception() is None:
+                self._left.append((call, told.result()))
+                self._begin()
+            raise
+
+    def _begin(self) -> None:
         if self._taking is None:
             self._taking = self.loop.create_task(self._take())
-        return await told
 
     async def _take(self) -> None:
         try:
-            while self._waiting:
+            while self._waiting or self._left:
                 lot, self._waiting = self._waiting[:_MOST], self._waiting[_MOST:]
-                await self._answer(lot)
+                if self._unwanted is not None:
+                    lot = [each for each in lot if not each[1].done()]
+                if lot:
+                    await self._answer(lot)
+                await self._undo()
         finally:
             self._taking = None
             for _, told in self._waiting:  # none, unless the loop or the store is being closed
@@ -90,9 +118,19 @@ class _ByTasks(Generic[T, R]):
             for _, told in lot:
                 told.cancel()
             raise
-        for (_, told), answer in zip(lot, answers, strict=True):
+        for (call, told), answer in zip(lot, answers, strict=True):
             if not told.done():
                 told.set_result(answer)
+            else:
+                self._left.append((call, answer))
+
+    async def _undo(self) -> None:
+        left, self._left = self._left, []
+        if left and self._unwanted is not None:
+            try:
+                await self._threads.run(self._unwanted, left)
+            except Exception as failure:
+                log.warning("acemq: what nobody waits for any more was not undone: %s", failure)
 
 
 class _Call(Generic[T]):

@@ -82,9 +82,9 @@ class SqlIdempotencyStore:
         self._max_result = max_result
         self._database = Database(connect, table, dialect=dialect)
         self._schema = Schema(self._database, IDEMPOTENCY, create=create)
-        self._claims = Gathering(self._database.threads, self._claimed)
+        self._claims = Gathering(self._database.threads, self._claimed, self._given_up)
         self._confirmations = Gathering(self._database.threads, self._confirmed)
-        self._purge_at = time.monotonic() + _PURGE_EVERY
+        self._purge_at = 0.0
         #: results that were larger than ``max_result``
         self.results_not_kept = 0
 
@@ -146,14 +146,14 @@ class SqlIdempotencyStore:
     async def purge(self, most: int = _PURGE_BATCH) -> int:
         """Removes keys that need not be remembered any more; returns how many.
 
-        Claims do it too, about once a minute.
+        Claims do it too, about once a minute, and each of them while there is much to remove.
 
         :param most: keys to remove at most
         """
         return await self._database.call(self._purged, most)
 
     def close(self) -> None:
-        """Lets go of connections and threads."""
+        """Lets go of connections and threads. What is asked of it later is refused."""
         self._database.close()
 
     # ------------------------------------------------------------ inside
@@ -172,6 +172,12 @@ class SqlIdempotencyStore:
             self._purge_now_and_then()
         return claims
 
+    def _given_up(self, left: Sequence[tuple[Claiming, Claim]]) -> None:
+        """Claims that were made for deliveries whose handling was cancelled meanwhile."""
+        for asked, claim in left:
+            if claim is Claim.CLAIMED and asked.holder:
+                self._changed(sql.GIVE_UP, {"key": asked.key, "holder": asked.holder})
+
     def _confirmed(self, asked: Sequence[Confirming]) -> list[bool]:
         self._schema.ensure()
         single = all(each.result is None for each in asked)
@@ -181,7 +187,8 @@ class SqlIdempotencyStore:
     def _purge_now_and_then(self) -> None:
         self._purge_at = time.monotonic() + _PURGE_EVERY
         try:
-            self._purged(_PURGE_BATCH)
+            if self._purged(_PURGE_BATCH) == _PURGE_BATCH:  # the next claim goes on with it
+                self._purge_at = 0.0
         except StoreError as failure:  # the claim is made, and stands
             log.warning("acemq: purging handled keys failed: %s", failure)
 

@@ -8,9 +8,11 @@ SQLite the one write lock does.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from dataclasses import dataclass
 from typing import Any, Final
 
 from acemq_amqp.durations import Duration, milliseconds, seconds
@@ -32,32 +34,52 @@ from acemq_stores.sql.sources import PATIENCE, Access
 from acemq_stores.sql.sqlalchemy_objects import is_sqlalchemy
 from acemq_stores.sql.tables import IDEMPOTENCY
 
+log = logging.getLogger("acemq_stores")
+
+Claimed = tuple[Claim, bytes | None]
 #: handlers at once, each with a connection
 _WIDTH: Final = 32
 _PURGE_EVERY: Final = 60.0
 _PURGE_BATCH: Final = 1000
 
 
-def claiming(key: str, table: str, dialect: Dialect, lease: int) -> Steps[Claim]:
+@dataclass(slots=True)
+class Begun:
+    """A transaction for a message, as far as it has come.
+
+    :ivar result: what was kept with a duplicate; of a message that is claimed, what is to be kept
+    """
+
+    claim: Claim
+    connection: Any
+    result: bytes | None = None
+
+
+def claiming(key: str, table: str, dialect: Dialect, lease: int) -> Steps[Claimed]:
     """The steps that claim a message in a transaction, without waiting for another one's end."""
     if dialect is POSTGRESQL:
         yield Step(inbox_sql.LIMIT_IDLE, {"limit": str(lease)}, wants=True)
         rows = yield Step(inbox_sql.TRY_LOCK, {"lock": lock_of("inbox", table, key)}, wants=True)
         if not rows[0][0]:
-            return Claim.IN_PROGRESS
+            return Claim.IN_PROGRESS, None
     rows = yield Step(inbox_sql.OPEN_CLAIM, {"key": key}, wants=True)
-    if not rows:
-        return Claim.DUPLICATE
+    if not rows:  # handled, or claimed by ``idempotent`` in the same table, and perhaps never so
+        rows = yield Step(inbox_sql.STATE, {"key": key}, wants=True)
+        if not rows or not rows[0][0]:
+            return Claim.IN_PROGRESS, None
+        kept = rows[0][1]
+        return Claim.DUPLICATE, None if kept is None else bytes(kept)
     if dialect is not POSTGRESQL:
         yield Step(inbox_sql.OPEN_MARK, {})
-    return Claim.CLAIMED
+    return Claim.CLAIMED, None
 
 
-def closing(key: str, dialect: Dialect, retention: float) -> Steps[bool]:
+def closing(key: str, dialect: Dialect, retention: float, result: bytes | None) -> Steps[bool]:
     """The steps that mark a claimed message as handled; False in another transaction than that."""
     if dialect is not POSTGRESQL:
         yield Step(inbox_sql.CLOSE_MARK, {})
-    rows = yield Step(inbox_sql.CLOSE_CLAIM, {"key": key, "retention": retention}, wants=True)
+    values = {"key": key, "retention": retention, "result": result}
+    rows = yield Step(inbox_sql.CLOSE_CLAIM, values, wants=True)
     return bool(rows)
 
 
@@ -70,19 +92,21 @@ class _Inbox:
         *,
         lease: Duration,
         retention: Duration,
+        max_result: int,
         table: str,
         dialect: str | None,
         create: bool,
     ) -> None:
         self._lease = milliseconds(lease, "lease")
         self._retention = seconds(retention, "retention")
+        self._max_result = max_result
         self._database = Database(connect, table, dialect=dialect, width=_WIDTH, kept=0)
         self._schema = Schema(self._database, IDEMPOTENCY, create=create)
         self._dialect = dialect
-        self._purge_at = time.monotonic() + _PURGE_EVERY
+        self._purge_at = 0.0
         self._ready = False
 
-    def _steps(self, caller: Caller, key: str) -> Steps[Claim]:
+    def _steps(self, caller: Caller, key: str) -> Steps[Claimed]:
         return claiming(
             stored_key(key),
             self._database.table,
@@ -90,17 +114,29 @@ class _Inbox:
             self._lease,
         )
 
-    def _closing(self, caller: Caller, key: str) -> Steps[bool]:
-        return closing(stored_key(key), caller.driver.dialect, self._retention)
+    def _closing(self, caller: Caller, key: str, result: bytes | None) -> Steps[bool]:
+        if result is not None and len(result) > self._max_result:
+            log.warning(
+                "acemq: the result of %r is not kept: it has %d bytes, and max_result= is %d",
+                key,
+                len(result),
+                self._max_result,
+            )
+            result = None
+        return closing(stored_key(key), caller.driver.dialect, self._retention, result)
 
     def _purge_now_and_then(self) -> None:
         if time.monotonic() >= self._purge_at:
             self._purge_at = time.monotonic() + _PURGE_EVERY
             values = {"retention": self._retention, "most": _PURGE_BATCH}
-            self._database.run(lambda session: session.change(sql.PURGE_KEYS, **values), Access.ONE)
+            removed = self._database.run(
+                lambda session: session.change(sql.PURGE_KEYS, **values), Access.ONE
+            )
+            if removed == _PURGE_BATCH:  # the next message goes on with it
+                self._purge_at = 0.0
 
     def close(self) -> None:
-        """Lets go of connections. A later message connects again."""
+        """Lets go of connections. A later message is put back."""
         self._database.close()
 
     def _told(self, failure: Exception) -> Exception:
@@ -111,7 +147,7 @@ class SqlInbox(_Inbox):
     """Transactions for plain handlers, each in the thread that asks for it."""
 
     @asynccontextmanager
-    async def transaction(self, key: str) -> AsyncIterator[tuple[Claim, Any]]:
+    async def transaction(self, key: str) -> AsyncIterator[Begun]:
         """A transaction in which the message is claimed; committed at the end, undone by an error.
 
         Nothing in it suspends.
@@ -123,12 +159,13 @@ class SqlInbox(_Inbox):
         try:
             with self._database.lent(Access.SEVERAL) as connection:
                 caller = Caller(connection, self._database.table, self._dialect)
-                claim = caller.run(self._steps(caller, key))
+                claim, kept = caller.run(self._steps(caller, key))
+                begun = Begun(claim, connection, kept)
                 with guarded(key, connection):
-                    yield claim, connection
+                    yield begun
                 if claim is Claim.CLAIMED:
                     with marking(key):
-                        marked = caller.run(self._closing(caller, key))
+                        marked = caller.run(self._closing(caller, key, begun.result))
                     checked_mark(key, marked)
         except Exception as failure:
             told = self._told(failure)
@@ -157,12 +194,13 @@ class AsyncSqlInbox(_Inbox):
             super().__init__(self._found_beside if callable(connect) else connect, **options)
 
     @asynccontextmanager
-    async def transaction(self, key: str) -> AsyncIterator[tuple[Claim, Any]]:
+    async def transaction(self, key: str) -> AsyncIterator[Begun]:
         """A transaction in which the message is claimed; committed at the end, undone by an error.
 
         :raises StoreError: the database failed, or is not there; the commit may have taken place
         """
         try:
+            self._database.refuse_closed()
             await self._look_after()
             async with AsyncExitStack() as stack:
                 if self._beside is not None and self._beside.lock is not None:
@@ -171,12 +209,13 @@ class AsyncSqlInbox(_Inbox):
                 connection = await stack.enter_async_context(lent(self._open))
                 await stack.enter_async_context(in_transaction(connection))
                 caller = Caller(connection, self._database.table, self._dialect)
-                claim = await caller.awaiting(self._steps(caller, key))
+                claim, kept = await caller.awaiting(self._steps(caller, key))
+                begun = Begun(claim, connection, kept)
                 with guarded(key, connection):
-                    yield claim, connection
+                    yield begun
                 if claim is Claim.CLAIMED:
                     with marking(key):
-                        marked = await caller.awaiting(self._closing(caller, key))
+                        marked = await caller.awaiting(self._closing(caller, key, begun.result))
                     checked_mark(key, marked)
         except Exception as failure:
             told = self._told(failure)
@@ -205,7 +244,8 @@ class AsyncSqlInbox(_Inbox):
     def _looked_after(self) -> None:
         self._schema.ensure()
         self._purge_now_and_then()
-        self._database.close()  # it is wanted again in a minute at the earliest
+        if self._purge_at:
+            self._database.rest()  # it is wanted again in a minute at the earliest
 
     def _looked_after_on(self, plain: Any) -> None:
         inbox = _Inbox(lambda: nullcontext(plain), **self._options)

@@ -26,16 +26,19 @@ RETURNING key"""
     },
 )
 
+#: Of a key that could not be claimed.
+STATE: Final = Statement("inbox_state", "SELECT done, result FROM {table} WHERE key = :key")
+
 #: Gives no row where the transaction is another one by now.
 CLOSE_CLAIM: Final = Statement(
     "close_claim",
     """
-UPDATE {table} SET done = 1, holder = '', until = {now} + :retention
+UPDATE {table} SET done = 1, holder = '', until = {now} + :retention, result = :result
 WHERE key = :key AND done = 0 AND holder = CAST(txid_current() AS text)
 RETURNING key""",
     others={
         "sqlite": """
-UPDATE {table} SET done = 1, until = {now} + :retention
+UPDATE {table} SET done = 1, until = {now} + :retention, result = :result
 WHERE key = :key AND done = 0 AND holder = ''
 RETURNING key"""
     },

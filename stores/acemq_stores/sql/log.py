@@ -253,7 +253,7 @@ class SqlLogStore:
         )
 
     def close(self) -> None:
-        """Lets go of connections and threads."""
+        """Lets go of connections and threads. What is asked of it later is refused."""
         self._database.close()
         if self._own_outbox:
             self._outbox.close()
@@ -273,4 +273,5 @@ class SqlLogStore:
     async def _purge_now_and_then(self) -> None:
         if time.monotonic() >= self._purge_at:
             self._purge_at = time.monotonic() + _PURGE_EVERY
-            await self.purge()
+            if await self.purge() == _PURGE_BATCH:  # the next read goes on with it
+                self._purge_at = 0.0

@@ -117,7 +117,7 @@ class SqlOutboxStore:
             without one the record is committed by itself, on a connection of the store's own; on
             SQLite that waits for every open write transaction, the caller's own included
         :raises ConfigurationError: the connection is closed, or would commit the record at once
-        :raises StoreError: the database refused
+        :raises StoreError: the database refused, or this store is closed
         """
         return self.add_many((record,), connection=connection)
 
@@ -125,6 +125,7 @@ class SqlOutboxStore:
         self, records: Iterable[OutboxRecord], *, connection: Any = None
     ) -> Awaitable[None]:
         """Writes records in their order; otherwise as :meth:`add`."""
+        self._database.refuse_closed()
         written = checked_records(records)
         if connection is None:
             return self._database.done(self._added, written)
@@ -234,7 +235,7 @@ class SqlOutboxStore:
     async def purge(self, most: int = _PURGE_BATCH) -> int:
         """Removes records that were sent and kept for ``keep_sent``; returns how many.
 
-        Relays do it too, about once a minute.
+        Relays do it too, about once a minute, and sweep by sweep while there is much to remove.
 
         :param most: records to remove at most
         """
@@ -245,7 +246,7 @@ class SqlOutboxStore:
         return await self._database.call(self._claims)
 
     def close(self) -> None:
-        """Lets go of connections and threads."""
+        """Lets go of connections and threads. What is asked of it later is refused."""
         self._database.close()
 
     # ------------------------------------------------------------ inside

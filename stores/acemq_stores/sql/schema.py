@@ -13,7 +13,7 @@ from typing import Final
 
 from acemq_amqp.errors import ConfigurationError
 from acemq_stores.sql.connecting import Connect, Database
-from acemq_stores.sql.dialects import POSTGRESQL, dialect_named
+from acemq_stores.sql.dialects import POSTGRESQL, checked_table, dialect_named
 from acemq_stores.sql.rendering import Statement, filled
 from acemq_stores.sql.session import Session
 from acemq_stores.sql.sources import Access
@@ -155,11 +155,12 @@ def schema_ddl(dialect: str, tables: Mapping[str, str] | None = None) -> str:
 
     :param dialect: ``"postgresql"`` or ``"sqlite"``
     :param tables: as for :func:`create_schema`
+    :raises ConfigurationError: no such dialect or kind of store, or a name that cannot be a table's
     """
     known = dialect_named(dialect)
     parts = [VERSIONS_DDL.strip()]
     for name, table in (_ALL if tables is None else tables).items():
-        kind = _kind(name)
+        kind, table = _kind(name), checked_table(table)
         parts += [filled(text, known, table).strip() for step in kind.steps for text in step]
         parts.append(
             f"INSERT INTO {VERSIONS} (name, kind, version) "

@@ -120,14 +120,16 @@ LOCK_KEYS: Final = Statement(
 )
 ISOLATION: Final = Statement("isolation", "SELECT current_setting('transaction_isolation')")
 
-ADD: Final = Statement(
-    "add",
-    """
+_ONE: Final = """
 INSERT INTO {table} (id, exchange, routing_key, ordering_key, bucket, content_type, headers, body,
     created)
-VALUES (:id, :exchange, :routing_key, :ordering_key, :bucket, :content_type, :headers, :body, {now})
-ON CONFLICT (id) DO NOTHING""",
-)
+VALUES (:id, :exchange, :routing_key, :ordering_key, :bucket, :content_type, :headers, :body,
+    {now})"""
+
+ADD: Final = Statement("add", f"{_ONE}\nON CONFLICT (id) DO NOTHING")
+
+#: Fails for an id that is there, shown by the snapshot or not, as it fails for nothing else.
+ADD_NEW: Final = Statement("add_new", _ONE)
 
 #: The same of many, in their order: JSON, with bytes in base64.
 ADD_MANY: Final = Statement(
@@ -300,21 +302,25 @@ WHERE seq IN ({given}) AND bucket = -1 AND state = 0 AND token = :token""",
 
 # ---------------------------------------------------------------- outbox: looking after
 
+#: Said so, the index of what was refused serves, and sent rows are passed by.
+_ASIDE: Final = "state <> 1 AND attempts > 0 AND state = 2"
+_FAILING: Final = "state <> 1 AND attempts > 0 AND state = 0"
+
 STATUS: Final = Statement(
     "status",
-    """
+    f"""
 SELECT
-    (SELECT count(*) FROM {table} WHERE state = 0),
-    (SELECT count(*) FROM {table} WHERE state = 2),
-    (SELECT {now} - min(created) FROM {table} WHERE state = 0),
-    (SELECT count(*) FROM {table} WHERE state = 0 AND attempts > 0),
-    (SELECT error FROM {table} WHERE state = 0 AND attempts > 0
+    (SELECT count(*) FROM {{table}} WHERE state = 0),
+    (SELECT count(*) FROM {{table}} WHERE {_ASIDE}),
+    (SELECT {{now}} - min(created) FROM {{table}} WHERE state = 0),
+    (SELECT count(*) FROM {{table}} WHERE {_FAILING}),
+    (SELECT error FROM {{table}} WHERE {_FAILING}
         ORDER BY settled DESC, seq DESC LIMIT 1)""",
 )
 
 SET_ASIDE: Final = Statement(
     "set_aside",
-    f"SELECT {_COLUMNS}, error FROM {{table}} WHERE state = 2 ORDER BY seq LIMIT :most",
+    f"SELECT {_COLUMNS}, error FROM {{table}} WHERE {_ASIDE} ORDER BY seq LIMIT :most",
 )
 
 RELEASE: Final = Statement(
