@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -178,7 +177,7 @@ async def test_a_queue_that_went_may_be_declared_otherwise(api: Api) -> None:
 @pytest.mark.parametrize("flavour", ["async"], indirect=True)
 async def test_a_cancelled_pull_keeps_no_message(api: Api) -> None:
     mq = await api.connect()
-    queue = await api.queue(mq)
+    queue = await api.queue(mq, quorum=False)  # a quorum queue would count, and drop it
     await mq.publisher("", queue).send(1)
     for steps in range(30):
         pulling = asyncio.ensure_future(mq.pull(queue))
@@ -236,18 +235,14 @@ async def test_a_wait_that_may_not_spill_stays_with_its_queue_at_a_close_too(
     assert not await other.queue_exists(retry_queue(queue, 25))
 
 
-_NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-
-
 @pytest.mark.parametrize(
     ("bound", "sent", "matches"),
     [
-        (1, 1.0, True),
+        (1, 1, True),
         (1.5, 1.5, True),
         (1, True, False),
         (1, "1", False),
         ("a", b"a", True),
-        (int(_NOON.timestamp()), _NOON, True),
         (Decimal("1.5"), 1.5, False),
         (Decimal("1.5"), Decimal("1.5"), True),
         ([1], [1], True),

@@ -1,14 +1,13 @@
 """Whether a binding wants a message: by words of its key, or by its headers.
 
 Both are RabbitMQ's, including what surprises: the empty key has no words, an empty
-word is one, headers are compared as Erlang compares them, whatever their types on the
-wire, and a header bound to nothing asks for its presence only.
+word is one, headers are compared with their types but for text and bytes, which are one
+to it, and a header bound to nothing asks for its presence only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from typing import Any, TypeAlias
 
 from acemq_amqp.transports.memory.refusals import refused
@@ -66,17 +65,9 @@ def header_match(arguments: Mapping[str, Any]) -> HeaderMatch:
 def _has(headers: Mapping[str, Any], name: str, wanted: Any) -> bool:
     if name not in headers:
         return False
-    return wanted is None or _in_erlang(headers[name]) == _in_erlang(wanted)
+    return wanted is None or _typed(headers[name]) == _typed(wanted)
 
 
-def _in_erlang(value: Any) -> tuple[str, Any]:
-    """What RabbitMQ compares: text is bytes there, a timestamp is a number, and 1 equals 1.0."""
-    if isinstance(value, str):
-        return "binary", value.encode()
-    if isinstance(value, bytes):
-        return "binary", value
-    if isinstance(value, datetime):
-        return "number", value.timestamp()
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return "number", value
-    return type(value).__name__, value
+def _typed(value: Any) -> tuple[type, Any]:
+    """What RabbitMQ 4 compares. (Before 4.0, 1 equals 1.0.)"""
+    return (bytes, value.encode()) if isinstance(value, str) else (type(value), value)
