@@ -8,13 +8,16 @@ from typing import Any, TypeVar
 from acemq_amqp import naming
 from acemq_amqp.core import checks
 from acemq_amqp.core.catalogue import Catalogue, Difference, declare_all, differences
-from acemq_amqp.core.ports import Link, QueueState, Work
+from acemq_amqp.core.ports import Arrival, Link, QueueState, Work
 from acemq_amqp.core.pulling import Delivery
 from acemq_amqp.core.supervisor import Supervisor
-from acemq_amqp.errors import NotFound
+from acemq_amqp.errors import AccessRefused, NotFound
 from acemq_amqp.topology import Topology
 
 T = TypeVar("T")
+
+#: the reply code where a queue is another connection's
+_LOCKED = 405
 
 
 class Administration:
@@ -52,8 +55,13 @@ class Administration:
         return await self.ask(lambda link, limit: differences(link, topology, limit))
 
     async def queue_exists(self, queue: str) -> bool:
-        """Whether the broker has it."""
-        return await self._state(queue) is not None
+        """Whether the broker has it, be it another connection's alone."""
+        try:
+            return await self._state(queue) is not None
+        except AccessRefused as refused:
+            if refused.code != _LOCKED:
+                raise
+            return True
 
     async def message_count(self, queue: str) -> int:
         """Messages that are ready in it.
@@ -92,13 +100,29 @@ class Administration:
     async def pull(self, queue: str) -> Delivery | None:
         """Takes one message, undecoded; None where the queue is empty.
 
+        Where its caller is cancelled the message goes back.
+
         :raises NotFound: there is no such queue
         """
         self._work.refuse_elsewhere()
         naming.checked_name(queue, "queue")
         deadline = self._work.clock.monotonic() + self._timeout
-        arrival = await (await self._control.connected(deadline)).pull(queue, deadline)
+        pulling = _Pulling()
+        try:
+            await self._work.finish(self._pull(queue, deadline, pulling))
+        except BaseException:
+            pulling.abandoned = True
+            pulling.give_back()
+            raise
+        arrival = pulling.arrival
         return None if arrival is None else Delivery(queue, arrival, self._work)
+
+    async def _pull(self, queue: str, deadline: float, pulling: _Pulling) -> None:
+        link = await self._control.connected(deadline)
+        if not pulling.abandoned:
+            pulling.arrival = await link.pull(queue, deadline)
+        if pulling.abandoned:
+            pulling.give_back()
 
     async def _state(self, queue: str) -> QueueState | None:
         naming.checked_name(queue, "queue")
@@ -113,6 +137,19 @@ class Administration:
 
         self._work.refuse_elsewhere()
         return await self._work.finish(asked())
+
+
+class _Pulling:
+    """A message on its way to whoever asked for it, unless they have gone."""
+
+    def __init__(self) -> None:
+        self.abandoned = False
+        self.arrival: Arrival | None = None
+
+    def give_back(self) -> None:
+        arrival, self.arrival = self.arrival, None
+        if arrival is not None:
+            arrival.settling.requeue(arrival.tag)
 
 
 def _no_queue(queue: str) -> NotFound:

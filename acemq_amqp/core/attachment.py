@@ -25,7 +25,7 @@ from acemq_amqp.core.ports import (
 from acemq_amqp.core.settlement import Hop
 from acemq_amqp.errors import BrokerError, ConnectionLost, DeclarationMismatch, NotFound
 from acemq_amqp.retry import RetryPolicy
-from acemq_amqp.topology import failure_topology, rung_topology
+from acemq_amqp.topology import BindingDeclaration, Topology, failure_topology, rung_topology
 
 log = logging.getLogger("acemq_amqp")
 
@@ -51,15 +51,15 @@ class ConsumerSpec:
     single_active: bool = False
     max_deliveries: int = 10
     spill: bool = True
-    auto_delete: bool = False
+    vanishes: bool = False
 
     @property
     def may_isolate(self) -> bool:
         """Whether it may stop its deliveries for a while.
 
-        Not from a queue that is deleted, with all that waits in it, when its last consumer stops.
+        Not from a queue that is deleted, with all that waits in it, without a consumer.
         """
-        return self.may_probe and not self.auto_delete
+        return self.may_probe and not self.vanishes
 
     @property
     def may_probe(self) -> bool:
@@ -75,6 +75,7 @@ class Attachment:
 
     :param ended: told when the broker ended the subscription that stands
     :param retired: told of a subscription that has been replaced, to be closed once it is settled
+    :param doubted: gives the rungs of a queue, which are to be declared again with it
     :ivar probing: whether it has a prefetch of 1 for now
     """
 
@@ -84,15 +85,19 @@ class Attachment:
         work: Work,
         events: SubscriptionEvents,
         retired: Callable[[Subscription], None],
+        doubted: Callable[[str], set[float]],
     ) -> None:
         self._spec = spec
         self._clock = work.clock
         self._events = events
         self._tell_retired = retired
+        self._doubted = doubted
+        #: rungs that this queue's waits spilled to before it was attached again
+        self._rungs: set[float] = set()
         self._attached = work.event()
         self._link: Link | None = None
-        #: the one before, while its last delivery is not settled
-        self._before: Subscription | None = None
+        #: those before, while their last deliveries are not settled
+        self._before: list[Subscription] = []
         self._lock = work.lock()
         self._over = False
         self.subscription: Subscription | None = None
@@ -121,43 +126,57 @@ class Attachment:
             await self._declare(link, deadline)
         self.probing = self._spec.may_probe
         self._attached.clear()
+        if again:
+            await self._bind_back(link, deadline)
         await self._subscribe(link, 1 if self.probing else self._spec.prefetch, deadline)
         self._attached.set()
         if again:
             await self._declare_if_possible(link, deadline)
 
-    async def _declare_if_possible(self, link: Link, deadline: Deadline) -> None:
+    async def _bind_back(self, link: Link, deadline: Deadline) -> None:
+        """A queue made anew has to get back what waits in its rungs, at once: else that is lost."""
+        self._rungs |= self._doubted(self._spec.queue)
+        await self._declare_if_possible(link, deadline, bindings_only=True)
+
+    async def _declare_if_possible(
+        self, link: Link, deadline: Deadline, *, bindings_only: bool = False
+    ) -> None:
         try:
-            await self._declare(link, deadline)
+            await self._declare(link, deadline, bindings_only=bindings_only)
         except (ConnectionLost, DeclarationMismatch):
             raise
         except BrokerError as failure:
             log.warning("acemq: %s is consumed from all the same: %s", self._spec.queue, failure)
 
     async def _subscribe(self, link: Link, prefetch: int, deadline: Deadline) -> None:
-        before = self.subscription
         self._link = link
         spec = self._spec
         request = SubscriptionRequest(spec.queue, spec.tag, prefetch, spec.arguments)
         subscription = await link.subscribe(request, self._events, deadline)
         with self._lock:
-            over = self._over
+            over, before = self._over, self.subscription
             if not over:
                 self.subscription = subscription
-        if over:  # stopped while it was attached anew: nobody else would close it
+        if over:  # stopped meanwhile: it is to get nothing, and nobody else would close it
             await subscription.close(deadline)
         else:
             self._retire(before)
 
     def _retire(self, before: Subscription | None) -> None:
         if before is not None and before.live:
-            self._before = before
+            self._before = [*(each for each in self._before if each.live), before]
             self._tell_retired(before)
 
-    async def _declare(self, link: Link, deadline: Deadline) -> None:
-        if self._spec.declare:
-            for step in failure_topology(self._spec.queue, self._spec.policy).plan():
-                await link.declare(step, deadline)
+    async def _declare(
+        self, link: Link, deadline: Deadline, *, bindings_only: bool = False
+    ) -> None:
+        if not self._spec.declare:
+            return
+        around = failure_topology(self._spec.queue, self._spec.policy)
+        for rung in sorted(self._rungs):
+            around += rung_topology(self._spec.queue, rung)
+        for step in _back(around, self._spec.queue) if bindings_only else around.plan():
+            await link.declare(step, deadline)
 
     async def declare_target(self, link: Link, hop: Hop, deadline: Deadline) -> None:
         """Declares where a hop goes: a rung, or again what was found missing."""
@@ -177,7 +196,8 @@ class Attachment:
         On the same channel under the same tag RabbitMQ 3.10 mixes up the deliveries of a quorum
         queue and closes the connection (541). A stream is left alone: it would skip messages.
         The new subscription stands before the old one goes: an auto-delete queue would be deleted
-        in between, with all that waits in it.
+        in between, with all that waits in it. Where it cannot stand, the careful one stays, and
+        the next delivery tries again.
         """
         self.probing = False
         limit = self._clock.monotonic() + _OPENING
@@ -187,9 +207,12 @@ class Attachment:
             return
         try:
             await self._subscribe(link, self._spec.prefetch, limit)
+        except ConnectionLost:
+            return  # the keeper attaches it again
         except BrokerError as failure:
-            self.let_go(probe)
-            self._events.ended(failure)
+            self.probing = self.probing or self.subscription is probe
+            log.warning("acemq: %s stays at prefetch 1 for now: %s", self._spec.queue, failure)
+            return
         await self.stop_deliveries(probe)
 
     async def stop_deliveries(self, subscription: Subscription | None) -> None:
@@ -214,17 +237,22 @@ class Attachment:
 
         A single active one is not cancelled: its successor would start before our last acks.
         """
-        if self.subscription is not None and not self._spec.single_active:
+        with self._lock:
+            self._over = True  # one that is being made is closed as soon as it stands
+            standing = self.subscription
+        if standing is not None and not self._spec.single_active:
             with suppress(BrokerError):
-                await self.subscription.cancel(limit)
+                await standing.cancel(limit)
 
     async def end(self, limit: float) -> None:
         """With the channels go the deliveries that nobody settled: back to the queue."""
         limit = max(limit, self._clock.monotonic() + _GRACE)
-        with self._lock:
-            self._over = True
-            standing = self._before, self.subscription
-        for each in standing:
+        for each in (*self._before, self.subscription):
             if each is not None and each.live:
                 with suppress(BrokerError):
                     await each.close(limit)
+
+
+def _back(around: Topology, queue: str) -> list[BindingDeclaration]:
+    """What brings a queue's waits back into it."""
+    return [step for step in around.bindings if step.destination == queue]

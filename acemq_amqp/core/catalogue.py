@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from acemq_amqp.core.ports import Deadline, Link, Work
-from acemq_amqp.errors import BrokerError, ConnectionLost
+from acemq_amqp.errors import BrokerError, BrokerTimeout, ConnectionLost
 from acemq_amqp.topology import (
     BindingDeclaration,
     Declaration,
@@ -40,12 +40,12 @@ class Catalogue:
         self._topology = Topology()
 
     def remember(self, topology: Topology) -> None:
-        """Keeps it for recovery.
+        """Keeps for recovery what the broker has accepted.
 
-        :raises ConfigurationError: it declares an object otherwise than before
+        What stood under one of its names in another way was gone, with its bindings.
         """
         with self._lock:
-            self._topology = self._topology + topology
+            self._topology = _without_others(self._topology, topology) + topology
 
     def forget_queue(self, name: str) -> None:
         """A queue that was deleted here is not brought back."""
@@ -57,10 +57,16 @@ class Catalogue:
         return self._topology.plan()
 
     def plan_for(self, queue: str) -> tuple[Declaration, ...]:
-        """The queue and its bindings, if it was declared here."""
-        steps = [step for step in self.plan() if _concerns(step, queue)]
-        owned = any(isinstance(step, QueueDeclaration) for step in steps)
-        return tuple(steps) if owned else ()
+        """The queue and what leads to it, exchanges included, if it was declared here."""
+        topology = self._topology
+        if all(step.name != queue for step in topology.queues):
+            return ()
+        sources, bindings = _leading_to(topology, queue)
+        return (
+            *(step for step in topology.exchanges if step.name in sources),
+            *(step for step in topology.queues if step.name == queue),
+            *bindings,
+        )
 
     def declaration_of(self, queue: str) -> QueueDeclaration | None:
         """How a queue was declared here."""
@@ -70,7 +76,8 @@ class Catalogue:
         return None
 
 
-def _concerns(step: Declaration, queue: str) -> bool:
+def concerns(step: Declaration, queue: str) -> bool:
+    """Whether it declares this queue, or a binding of it."""
     if isinstance(step, QueueDeclaration):
         return step.name == queue
     if isinstance(step, BindingDeclaration):
@@ -78,11 +85,44 @@ def _concerns(step: Declaration, queue: str) -> bool:
     return False
 
 
+def _leading_to(topology: Topology, queue: str) -> tuple[set[str], list[BindingDeclaration]]:
+    """The exchanges whose messages reach a queue, and the bindings on the way."""
+    found = [step for step in topology.bindings if concerns(step, queue)]
+    sources: set[str] = set()
+    for step in found:  # which grows meanwhile
+        if step.source not in sources:
+            sources.add(step.source)
+            found += [
+                other
+                for other in topology.bindings
+                if other.to_exchange and other.destination == step.source
+            ]
+    return sources, found
+
+
+def _without_others(topology: Topology, accepted: Topology) -> Topology:
+    """Without what has the name of something accepted, and is declared otherwise."""
+    exchanges = {step.name: step for step in accepted.exchanges}
+    queues = {step.name: step for step in accepted.queues}
+    gone_exchanges = {e.name for e in topology.exchanges if exchanges.get(e.name, e) != e}
+    gone_queues = {q.name for q in topology.queues if queues.get(q.name, q) != q}
+    return Topology(
+        tuple(step for step in topology.exchanges if step.name not in gone_exchanges),
+        tuple(step for step in topology.queues if step.name not in gone_queues),
+        tuple(
+            step
+            for step in topology.bindings
+            if step.source not in gone_exchanges
+            and step.destination not in (gone_exchanges if step.to_exchange else gone_queues)
+        ),
+    )
+
+
 def _without(topology: Topology, queue: str) -> Topology:
     return Topology(
         exchanges=topology.exchanges,
-        queues=tuple(step for step in topology.queues if not _concerns(step, queue)),
-        bindings=tuple(step for step in topology.bindings if not _concerns(step, queue)),
+        queues=tuple(step for step in topology.queues if not concerns(step, queue)),
+        bindings=tuple(step for step in topology.bindings if not concerns(step, queue)),
     )
 
 
@@ -127,14 +167,20 @@ async def differences(link: Link, topology: Topology, deadline: Deadline) -> lis
 async def _problem(link: Link, step: Declaration, deadline: Deadline) -> str:
     if isinstance(step, BindingDeclaration):
         return "not verifiable over AMQP"
-    if isinstance(step, ExchangeDeclaration):
-        exists = await link.look_up_exchange(step.name, deadline)
-    else:
-        exists = await link.look_up_queue(step.name, deadline) is not None
-    if not exists:
-        return "missing"
     try:
+        if not await _exists(link, step, deadline):
+            return "missing"
         await link.declare(step, deadline)
+    except (ConnectionLost, BrokerTimeout):
+        raise  # which tells nothing of the object
     except BrokerError as failure:
         return str(failure)
     return ""
+
+
+async def _exists(
+    link: Link, step: ExchangeDeclaration | QueueDeclaration, deadline: Deadline
+) -> bool:
+    if isinstance(step, ExchangeDeclaration):
+        return await link.look_up_exchange(step.name, deadline)
+    return await link.look_up_queue(step.name, deadline) is not None

@@ -224,10 +224,12 @@ class Connection(Administration):
         :param prefetch: unsettled deliveries at most; the connection's by default
         :param concurrency: handlers that run at once
         :param tag: what the broker calls the consumer; its own choice by default
-        :param args: consumer arguments, such as ``x-priority``
-        :param declare: declare the queues a failed message goes to
+        :param args: consumer arguments, such as ``x-priority``; ``x-stream-offset`` says where a
+            stream is begun, each time that the consumer is attached, after a lost connection too
+        :param declare: declare the queues a failed message goes to; else no wait goes to another
         :param single_active: the queue has a single active consumer; checked by an equal declare
-        :param max_deliveries: park a message that was delivered so often without an answer
+        :param max_deliveries: park a message that was delivered so often without an answer; of a
+            single active queue only a quorum queue's, and with ``prefetch=1``: its order is kept
         :param spill: waits past half the prefetch go to a queue of the broker
         :param inline: keep a plain function on the event loop (async flavour)
         :raises ConfigurationError: parameters that do not go together

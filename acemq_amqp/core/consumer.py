@@ -13,7 +13,6 @@ import functools
 import logging
 from contextlib import suppress
 from datetime import UTC, datetime
-from types import TracebackType
 
 from acemq_amqp.ack import Ack, AckKind
 from acemq_amqp.core.attachment import Attachment, ConsumerSpec
@@ -76,7 +75,7 @@ class Consumer:
             for number in range(1, spec.concurrency + 1)
         ]
         events = SubscriptionEvents(arrived=self._inbox.put, ended=self._ended)
-        self._attachment = Attachment(spec, work, events, watch.retired)
+        self._attachment = Attachment(spec, work, events, watch.retired, settler.doubt)
         self._isolation = Isolation(
             work,
             self._attachment,
@@ -157,12 +156,7 @@ class Consumer:
     async def __aenter__(self) -> Consumer:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None or self._work.here():  # else what already goes wrong elsewhere is told
             await self.close()
 
@@ -230,11 +224,7 @@ class Consumer:
 
     async def _admitted(self, arrival: Arrival) -> bool:
         """Whether a delivery is to be handled: not stale, not poison, not when stopping."""
-        if self._closing:
-            self._give_back(arrival)
-            return False
-        if not arrival.settling.live:
-            self._telling.counted("stale")
+        if not self._wanted(arrival):
             return False
         if not self._attachment.probing and not suspected(arrival):
             return True
@@ -245,6 +235,15 @@ class Consumer:
                 await self._attachment.open_up(arrival)
             return False
         return await self._examined(arrival)
+
+    def _wanted(self, arrival: Arrival) -> bool:
+        if self._closing:
+            self._give_back(arrival)
+        elif not arrival.settling.live:
+            self._telling.counted("stale")
+        else:
+            return True
+        return False
 
     def _look_again(self, twin: Arrival) -> None:
         """Holds a redelivery off for as long as the first delivery of its message is handled."""
@@ -275,13 +274,14 @@ class Consumer:
         if not suspected(arrival):
             if probing:
                 await self._attachment.open_up(arrival)
-            return arrival.settling.live
+            return self._wanted(arrival)
         alone = probing or spec.prefetch == 1 or arrival is self._isolation.chosen
-        hop = poison_hop(arrival, spec.queue, alone=alone, most=spec.max_deliveries)
+        most, ordered = spec.max_deliveries, spec.single_active
+        hop = poison_hop(arrival, spec.queue, alone=alone, most=most, ordered=ordered)
         if hop is not None:
             self._move(arrival, Message.received(None, arrival), hop)
             return False
-        if not alone and spec.may_isolate and must_be_alone(arrival, spec.max_deliveries):
+        if not alone and spec.may_isolate and must_be_alone(arrival, most):
             self._isolation.take(arrival)
             return False
         return True
@@ -317,9 +317,9 @@ class Consumer:
         return self._closing
 
     @property
-    def declares(self) -> bool:
-        """Whether it declares where its failed messages go."""
-        return self._spec.declare
+    def spills(self) -> bool:
+        """Whether a wait held here may go to the broker."""
+        return self._spec.spill
 
     def hold(self, arrival: Arrival, *, spill: bool) -> bool:
         """Keeps a delivery for a wait, unless half the prefetch is held and it may spill."""

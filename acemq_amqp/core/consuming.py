@@ -23,6 +23,7 @@ from acemq_amqp.declarations import QueueDeclaration
 from acemq_amqp.topology import Topology, failure_topology
 
 _SINGLE_ACTIVE = "x-single-active-consumer"
+_EXPIRES = "x-expires"
 
 
 class _Starting:
@@ -96,8 +97,8 @@ class Consuming:
             checks.flag(declare, "declare"),
             ordered,
             checks.whole(max_deliveries, "max_deliveries"),
-            checks.flag(spill, "spill") and not ordered,
-            declared is not None and declared.auto_delete,
+            checks.flag(spill, "spill") and declare and not ordered and not _refuses(declared),
+            _vanishes(declared),
         )
         failure_topology(queue, spec.policy)  # a name or wait that cannot be is refused here
         return spec
@@ -141,3 +142,14 @@ class Consuming:
 
 def _is_single_active(declared: QueueDeclaration | None) -> bool:
     return declared is not None and declared.arguments.get(_SINGLE_ACTIVE) is True
+
+
+def _refuses(declared: QueueDeclaration | None) -> bool:
+    """Whether what comes back from a rung may find the queue full, and be lost."""
+    overflow = None if declared is None else declared.arguments.get("x-overflow")
+    return isinstance(overflow, str) and overflow.startswith("reject-publish")
+
+
+def _vanishes(declared: QueueDeclaration | None) -> bool:
+    """Whether the broker deletes it for having no consumer."""
+    return declared is not None and (declared.auto_delete or _EXPIRES in declared.arguments)

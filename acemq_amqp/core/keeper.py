@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from acemq_amqp.core.catalogue import Catalogue, declare_all, declare_each
+from acemq_amqp.core.catalogue import Catalogue, concerns, declare_each
 from acemq_amqp.core.consumer import Consumer
 from acemq_amqp.core.ports import Arrival, Link, Subscription, Task, Work
 from acemq_amqp.core.supervisor import Supervisor, backoff
@@ -23,7 +23,7 @@ from acemq_amqp.errors import (
     ConsumerEnded,
     DeclarationMismatch,
 )
-from acemq_amqp.topology import Declaration
+from acemq_amqp.topology import Declaration, ExchangeDeclaration
 
 log = logging.getLogger("acemq_amqp")
 
@@ -60,6 +60,8 @@ class Keeper:
         self._inbox = work.queue()
         self._task: Task | None = None
         self._tries: dict[Consumer, tuple[int, float]] = {}
+        self._lock = work.lock()
+        self._over = False
         self.consumers: list[Consumer] = []
 
     async def start(self, consumer: Consumer, deadline: float) -> None:
@@ -73,10 +75,27 @@ class Keeper:
         except BaseException:
             await consumer.close(0.0)
             raise
-        self.consumers.append(consumer)
+        if not self._kept(consumer):
+            await consumer.close(0.0)
+            raise ConnectionLost(
+                f"acemq: the connection was closed while the consumer of {consumer.queue!r} was "
+                "being started; open a new one"
+            )
         self._start()
         if not consumer.running:  # its link was lost before the list knew it
             self._inbox.put(consumer)
+
+    def _kept(self, consumer: Consumer) -> bool:
+        with self._lock:
+            if not self._over:
+                self.consumers.append(consumer)
+            return not self._over
+
+    def last_consumers(self) -> list[Consumer]:
+        """All that there are; none is added any more."""
+        with self._lock:
+            self._over = True
+            return list(self.consumers)
 
     async def close(self, deadline: float) -> None:
         """Ends the loop."""
@@ -183,7 +202,7 @@ class Keeper:
 
     async def _revive(self, consumer: Consumer) -> None:
         link = self._control.link
-        if link is None or consumer.closed or consumer.running:
+        if link is None or consumer.closing or consumer.running:
             return  # an open link brings all of them here again
         try:
             await self._attach(consumer, link)
@@ -195,9 +214,23 @@ class Keeper:
 
     async def _attach(self, consumer: Consumer, link: Link) -> None:
         deadline = self._work.clock.monotonic() + _ATTACH_TIME
-        await declare_all(link, self._catalogue.plan_for(consumer.queue), deadline)
+        await self._restore(consumer.queue, link, deadline)
         await consumer.attach(link, deadline, again=True)
         log.info("acemq: the consumer of %s is back", consumer.queue)
+
+    async def _restore(self, queue: str, link: Link, deadline: float) -> None:
+        """Declares a queue and what leads to it: auto-delete exchanges went with it."""
+        missing = [
+            step
+            for step in self._catalogue.plan_for(queue)
+            if not isinstance(step, ExchangeDeclaration)
+            or not await link.look_up_exchange(step.name, deadline)
+        ]
+        failed = await declare_each(link, missing, deadline)
+        for step, failure in failed:
+            if concerns(step, queue):
+                raise failure
+        self.declare_later(link, failed)
 
     def _later(self, consumer: Consumer, failure: BrokerError) -> None:
         now = self._work.clock.monotonic()

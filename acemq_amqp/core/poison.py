@@ -24,16 +24,19 @@ def suspected(arrival: Arrival) -> bool:
     return arrival.redelivered or _number(arrival, headers.DELIVERIES) > 0
 
 
-def poison_hop(arrival: Arrival, queue: str, *, alone: bool, most: int) -> Hop | None:
+def poison_hop(
+    arrival: Arrival, queue: str, *, alone: bool, most: int, ordered: bool = False
+) -> Hop | None:
     """What to do with a suspected delivery instead of handling it; None to handle it.
 
     :param alone: nothing else of this consumer was in flight
     :param most: deliveries without an answer at most
+    :param ordered: it must not be put back behind others, even if nobody counts it then
     """
     deliveries = deliveries_of(arrival)
     if deliveries >= most and alone:
         return _parked(queue, deliveries)
-    if arrival.redelivered and not _counted_by_broker(arrival):
+    if arrival.redelivered and not ordered and not _counted_by_broker(arrival):
         return put_back(arrival, queue)
     return None
 

@@ -49,8 +49,8 @@ class Settled(Protocol):
         """Keeps a delivery for a wait. False where too many are held and it may ``spill``."""
 
     @property
-    def declares(self) -> bool:
-        """Whether it declares where its failed messages go."""
+    def spills(self) -> bool:
+        """Whether a wait held here may go to the broker."""
 
     def release(self, arrival: Arrival) -> bool:
         """Ends a wait. False where the delivery was given back meanwhile."""
@@ -95,7 +95,8 @@ class Settler:
         self._inbox = work.queue()
         self._queued: deque[Job] = deque()
         self._flying = 0
-        self._standing: set[str] = set()
+        #: rungs that were declared here, by the queue that they belong to
+        self._standing: dict[str, set[float]] = {}
         self._missing: set[str] = set()
         #: waits held here, and where each would spill to
         self._waits: dict[Arrival, tuple[Job, Hop]] = {}
@@ -131,12 +132,16 @@ class Settler:
     def hasten(self, arrival: Arrival) -> bool:
         """Has the broker hold a wait that was held here and is released; False where it cannot."""
         job, spill = self._waits.pop(arrival, (None, None))
-        if job is None or spill is None or not job.consumer.declares:
+        if job is None or spill is None or not job.consumer.spills:
             return False
         if job.timer is not None:
             job.timer.cancel()
         self._inbox.put(Job(job.consumer, arrival, job.envelope, spill))
         return True
+
+    def doubt(self, queue: str) -> set[float]:
+        """The queue may have been made anew: its rungs, which are declared again when needed."""
+        return self._standing.pop(queue, set())
 
     # ------------------------------------------------------------ the loop
 
@@ -260,13 +265,12 @@ class Settler:
                 queue,
             )
         if isinstance(outcome, Confirmed):
-            self._standing.discard(hop.target)
             self._missing.add(hop.target)
 
     async def _target_stands(self, job: Job) -> bool:
         """Declares a rung not declared yet, and any target that was found missing."""
         hop = job.hop
-        known = hop.rung is None or hop.target in self._standing
+        known = hop.rung is None or hop.rung in self._standing.get(job.consumer.queue, ())
         if known and hop.target not in self._missing:
             return True
         deadline = self._work.clock.monotonic() + _DECLARE_TIME
@@ -277,7 +281,8 @@ class Settler:
             log.warning("acemq: %s cannot be declared: %s", hop.target, failure)
             self._again(job)
             return False
-        self._standing.add(hop.target)
+        if hop.rung is not None:
+            self._standing.setdefault(job.consumer.queue, set()).add(hop.rung)
         self._missing.discard(hop.target)
         return True
 

@@ -117,7 +117,7 @@ class Stopping:
     async def _close(self, limit: float) -> bool:
         self.begun = True
         self._beginning.set()
-        consumers = list(self._keeper.consumers)
+        consumers = self._keeper.last_consumers()
         closing = [
             self._work.spawn(each.close_by(limit), f"acemq-{each.queue}-closing")
             for each in consumers

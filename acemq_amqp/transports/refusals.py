@@ -31,6 +31,7 @@ _REFUSALS: dict[int, tuple[type[BrokerError], str]] = {
 #: what a name service says that was reached and knows no such host; a busy one says EAI_AGAIN
 _NO_SUCH_NAME = {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)}
 _MISMATCH = "declare it as it is, or delete it first and declare it anew"
+_ONE_AT_A_TIME = "take from it with a consumer, which waits for its turn"
 _IMPOSSIBLE = "no queue or exchange of that kind can have it; correct the declaration"
 
 
@@ -45,6 +46,8 @@ def refusal(closed: ChannelClosed, asked: str, *, declaring: bool = False) -> Br
         # the word is in every version's text where the object exists and differs
         advice = _MISMATCH if "inequivalent" in closed.text else _IMPOSSIBLE
         kind = DeclarationMismatch
+    elif closed.code == 405 and "single active consumer" in closed.text:
+        advice = _ONE_AT_A_TIME
     return kind(
         f"acemq: the broker refused {asked} ({_words(closed.code, closed.text)}); {advice}",
         code=closed.code,

@@ -69,7 +69,8 @@ async def test_a_held_wait_does_not_delay_the_next_message(api: Api) -> None:
     await mq.publisher("", queue).send_many(["slow", "one", "two"])
     await seen.count(3)
     assert seen.payloads == ["slow", "one", "two"]
-    assert (consumer.in_flight, consumer.unsettled) == (0, 1)
+    await until(lambda: consumer.in_flight == 0, "the last handler to return")
+    assert consumer.unsettled == 1
     assert await consumer.close()
     await holds(mq, retry_queue(queue, _LONG), 1)
 

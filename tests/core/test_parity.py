@@ -46,7 +46,7 @@ INTERNAL = {
         "attach": "between the core's parts",
         "close_by": "between the core's parts",
         "closing": "between the core's parts",
-        "declares": "between the core's parts",
+        "spills": "between the core's parts",
         "declare_target": "between the core's parts",
         "fail": "between the core's parts",
         "handles": "between the core's parts",

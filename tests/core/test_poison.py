@@ -96,3 +96,11 @@ def test_who_must_be_alone(deliveries: int, most: int, alone: bool) -> None:
 def test_a_suspect_that_is_put_back_keeps_its_count() -> None:
     hop = put_back(arrival({OURS: 2, THEIRS: 3}, redelivered=True), "q")
     assert (hop.target, dict(hop.put)) == ("q", {OURS: 5})
+
+
+def test_what_must_keep_its_order_is_never_put_back_behind_others() -> None:
+    came_again = arrival({}, redelivered=True)
+    assert poison_hop(came_again, "orders", alone=True, most=3, ordered=True) is None
+    counted = arrival({THEIRS: 3}, redelivered=True)
+    hop = poison_hop(counted, "orders", alone=True, most=3, ordered=True)
+    assert hop is not None and hop.result == "parked"

@@ -1,8 +1,8 @@
 """Whether a binding wants a message: by words of its key, or by its headers.
 
 Both are RabbitMQ's, including what surprises: the empty key has no words, an empty
-word is one, headers are compared with their types, and a header bound to nothing
-asks for its presence only.
+word is one, headers are compared with their types but for text and bytes, which are one
+to it, and a header bound to nothing asks for its presence only.
 """
 
 from __future__ import annotations
@@ -65,5 +65,9 @@ def header_match(arguments: Mapping[str, Any]) -> HeaderMatch:
 def _has(headers: Mapping[str, Any], name: str, wanted: Any) -> bool:
     if name not in headers:
         return False
-    value = headers[name]
-    return wanted is None or (type(value) is type(wanted) and bool(value == wanted))
+    return wanted is None or _typed(headers[name]) == _typed(wanted)
+
+
+def _typed(value: Any) -> tuple[type, Any]:
+    """What RabbitMQ 4 compares. (Before 4.0, 1 equals 1.0.)"""
+    return (bytes, value.encode()) if isinstance(value, str) else (type(value), value)

@@ -20,6 +20,7 @@ from acemq_amqp.transports.memory.channels import Channel
 from acemq_amqp.transports.memory.consumers import Consumer
 from acemq_amqp.transports.memory.messages import Entry, Message
 from acemq_amqp.transports.memory.ready import Ready
+from acemq_amqp.transports.memory.refusals import pulled_singly
 from acemq_amqp.transports.memory.runtime import Runtime
 from acemq_amqp.transports.memory.stores import Store
 
@@ -81,6 +82,8 @@ class Queue(Store):
         return True
 
     def pull(self, channel: Channel) -> Arrival | None:
+        if self._quorum and self.options.single_active:
+            raise pulled_singly(self.name)
         self.used()
         self._tidy()
         return self._deliver(channel, None) if self._ready else None

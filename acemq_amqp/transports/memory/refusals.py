@@ -35,6 +35,8 @@ def refused(code: int, words: str) -> BrokerError:
     kind, advice = _KINDS.get(code, _OTHER)
     if "inequivalent" in words:
         advice = "declare it as it is, or delete it first and declare it anew"
+    elif "single active consumer" in words:
+        advice = "take from it with a consumer, which waits for its turn"
     return kind(f"acemq: the in-memory broker refused: {words} ({code}); {advice}", code=code)
 
 
@@ -59,6 +61,14 @@ def locked(name: str) -> BrokerError:
         f"RESOURCE_LOCKED - cannot obtain exclusive access to locked queue '{name}' in vhost '/'. "
         "It could be originally declared on another connection or the exclusive property value "
         "does not match that of the original declaration.",
+    )
+
+
+def pulled_singly(name: str) -> BrokerError:
+    return refused(
+        405,
+        f"RESOURCE_LOCKED - cannot obtain access to locked queue '{name}' in vhost '/'. basic.get "
+        "operations are not supported by quorum queues with single active consumer",
     )
 
 
