@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import TypeAlias
 
 import psycopg
@@ -100,20 +100,24 @@ class TimedStore(SqlLogStore):
 
 async def _run(load: Load, keys: int, said: Said, others: int = 0) -> float:
     await _fill(load, keys)
-    store = TimedStore(load.database)
-    async with EventLog(url=load.url, store=store) as log:
-        query = said(log, load)
-        await _open(store, query, load, others)
-        try:
-            running = await query.run(query_id=load.queue)
-            await running.drain(timeout=600)
-            await running.stop()
-            _check(await running.status(), load)
-            return store.seconds(load)
-        finally:
-            await log.queue(log_of(load)).delete()
-            await log.queue(totals_of(load)).delete()
-            store.close()
+    with closing(TimedStore(load.database)) as store:
+        async with EventLog(url=load.url, store=store) as log:
+            return await _counted(store, log, said(log, load), load, others)
+
+
+async def _counted(
+    store: TimedStore, log: EventLog, query: Stream, load: Load, others: int
+) -> float:
+    await _open(store, query, load, others)
+    try:
+        running = await query.run(query_id=load.queue)
+        await running.drain(timeout=600)
+        await running.stop()
+        _check(await running.status(), load)
+        return store.seconds(load)
+    finally:
+        await log.queue(log_of(load)).delete()
+        await log.queue(totals_of(load)).delete()
 
 
 def _check(status: StreamStatus, load: Load) -> None:
