@@ -33,7 +33,7 @@ from acemq_amqp.core.stopping import Stopping, closed
 from acemq_amqp.core.supervisor import Supervisor
 from acemq_amqp.core.window import Window
 from acemq_amqp.durations import Duration, seconds
-from acemq_amqp.errors import BrokerError
+from acemq_amqp.errors import AccessRefused, BrokerError
 from acemq_amqp.offsets import Start
 from acemq_amqp.retry import RetryPolicy
 
@@ -299,6 +299,8 @@ class Connection(Administration):
         try:
             link = await self._control.connected(limit)
             await link.look_up_exchange("amq.direct", limit)
+        except AccessRefused:
+            pass  # an answer, too: RabbitMQ 4.3 gives it to who may do nothing with that exchange
         except BrokerError as failed:
             failure = str(failed)
         report = report_of(failure, self._figures())

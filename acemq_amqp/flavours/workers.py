@@ -20,6 +20,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Final
 
 from acemq_amqp.errors import HandlerError
+from acemq_amqp.flavours.place import ProcessPlace
 
 #: Threads with nothing to do are kept so long, in seconds.
 _IDLE: Final = 1.0
@@ -34,6 +35,8 @@ def broke_off(function: Callable[..., Any], how: BaseException) -> HandlerError:
 class WorkerThreads:
     """So many threads at most, under a name. Tasks of several loops may share them.
 
+    A process that was forked has threads of its own.
+
     :param most: threads at most
     :param name: what they are called, with a number
     """
@@ -41,6 +44,10 @@ class WorkerThreads:
     def __init__(self, most: int, name: str) -> None:
         self._most = most
         self._name = name
+        self._begin()
+
+    def _begin(self) -> None:
+        self._place = ProcessPlace()
         self._lock = threading.Lock()
         self._crew: _Crew | None = None
 
@@ -51,6 +58,8 @@ class WorkerThreads:
 
         :raises HandlerError: it ended with something that is no ``Exception``
         """
+        if not self._place.same_process():  # a fork copies no thread, and locks as they are
+            self._begin()
         context = contextvars.copy_context()
         call = functools.partial(context.run, _guarded, function, args)
         with self._lock:

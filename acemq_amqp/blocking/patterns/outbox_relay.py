@@ -34,7 +34,8 @@ class OutboxRelay:
     :param interval: between looks, while nothing is due
     :param batch: records of a claim; of those without an ordering key as many
     :param concurrency: records that are published at once, each of another ordering key
-    :param observer: sees ``acemq.outbox.total`` and ``acemq.outbox.lag``
+    :param observer: sees what docs/operations.md lists as ``acemq.outbox``; the connection's own
+        does not
     :raises ConfigurationError: no outbox store, numbers below 1, or no blocking connection
     """
 
