@@ -20,6 +20,9 @@ from acemq_amqp.eventlog.choices import unknown
 #: How far back the tick before a moment is looked for; the last is 32 years.
 _SPANS: Final = tuple(timedelta(minutes=8**step) for step in range(9))
 
+_HOUR: Final = timedelta(hours=1)
+_DAY: Final = timedelta(days=1)
+
 #: For how many windows the bounds are remembered.
 _REMEMBERED: Final = 64
 
@@ -82,17 +85,32 @@ class Calendar:
 
     def _ticks(self, time: float, span: timedelta) -> Iterator[float]:
         """Ticks from a whole span before a moment on, going by the UTC, as no clock is put."""
-        begin = datetime.fromtimestamp(time, UTC) - span
-        wall = begin.astimezone(self._zone).replace(second=0, microsecond=0, fold=0)
         simulator = _cronsim()
         try:
-            for tick in simulator.CronSim(self.cron, wall):
+            for tick in simulator.CronSim(self.cron, self._begin(time, span)):
                 yield tick.timestamp()
         except simulator.CronSimError as error:
             raise ConfigurationError(
                 f"acemq: {self.cron!r} is no cron expression ({error}): give minute, hour, day of "
                 "month, month and day of week, such as '0 0 * * *'"
             ) from error
+
+    def _begin(self, time: float, span: timedelta) -> datetime:
+        """Where ticks are counted from, for the same ticks wherever that is.
+
+        Where a clock is put by half an hour, as on Lord Howe, cronsim gives others by where it
+        begins on that day; so it begins before a midnight, at which all its ways meet.
+        """
+        begin = datetime.fromtimestamp(time, UTC) - span
+        wall = begin.astimezone(self._zone).replace(second=0, microsecond=0, fold=0)
+        if span < _DAY and not self._odd(begin - _DAY, begin + span + _DAY):
+            return wall
+        return wall.replace(hour=0, minute=0) - timedelta(minutes=1)
+
+    def _odd(self, begin: datetime, end: datetime) -> bool:
+        """Whether a clock is put in between, by other than whole hours."""
+        one, other = (each.astimezone(self._zone).utcoffset() for each in (begin, end))
+        return bool(one is not None and other is not None and (other - one) % _HOUR)
 
 
 def _zone(name: str) -> ZoneInfo | timezone:

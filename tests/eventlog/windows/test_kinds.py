@@ -105,7 +105,9 @@ def test_an_hour_that_a_clock_shows_twice_is_two_windows() -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(
-    st.sampled_from(["0 * * * *", "*/15 * * * *", "30 2 * * *", "0,30 1-3 * * *", "0 0 1 * *"]),
+    st.sampled_from(
+        ["0 * * * *", "*/15 * * * *", "30 2 * * *", "0,30 1-3 * * *", "0 0 1 * *", "0 */5 * * *"]
+    ),
     st.sampled_from(["UTC", "Europe/Paris", "America/New_York", "Australia/Lord_Howe"]),
     st.one_of(
         st.integers(1_577_836_800, 1_735_689_600),
@@ -117,6 +119,10 @@ def test_an_hour_that_a_clock_shows_twice_is_two_windows() -> None:
     ),
 )
 @example("30 2 * * *", "Europe/Paris", 1_711_846_800)
+# A clock that is put by half an hour, and expressions that step over it.
+@example("0 */5 * * *", "Australia/Lord_Howe", 1_696_096_800)
+@example("15 */2 * * *", "Australia/Lord_Howe", 1_680_363_900)
+@example("*/10 2 * * *", "Australia/Lord_Howe", 1_680_363_600)
 def test_calendar_windows_leave_no_moment_out_and_none_twice(
     cron: str, zone: str, time: int
 ) -> None:
