@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-import functools
-import inspect
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,30 +13,13 @@ from tests.contract.api import Api
 from tests.contract.flavours import FLAVOURS, Flavour
 from tests.contract.leftovers import nothing_left
 from tests.contract.stands import MemoryStand, RabbitStand, Stand
+from tests.support.bounded import bounding
 from tests.support.rabbitmq import RabbitMQ
 from tests.support.stands import Stand as Broker
 
-#: A case that takes so long hangs; seconds.
-_HANGS = 60.0
 _STANDS = ["memory", pytest.param("rabbitmq", marks=pytest.mark.server)]
 
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A case that hangs fails, and the rest of the suite runs."""
-    for item in items:
-        if not isinstance(item, pytest.Function) or item.path.parent != Path(__file__).parent:
-            continue
-        if inspect.iscoroutinefunction(item.obj):
-            item.obj = _bounded(item.obj)
-
-
-def _bounded(case: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
-    @functools.wraps(case)
-    async def bounded(**fixtures: Any) -> None:
-        async with asyncio.timeout(_HANGS):
-            await case(**fixtures)
-
-    return bounded
+pytest_collection_modifyitems = bounding(__file__)
 
 
 @pytest.fixture(params=list(FLAVOURS))

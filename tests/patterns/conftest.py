@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,22 +11,10 @@ import pytest
 from acemq_amqp import Message
 from acemq_amqp.ack import Ack
 from acemq_amqp.patterns import idempotent
-from tests.contract.conftest import (  # noqa: F401 - fixtures
-    _bounded,
-    api,
-    contract_vhost,
-    flavour,
-    stand,
-)
+from tests.contract.conftest import api, contract_vhost, flavour, stand  # noqa: F401 - fixtures
+from tests.support.bounded import bounding
 
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A case that hangs fails, and the rest of the suite runs."""
-    for item in items:
-        if not isinstance(item, pytest.Function) or item.path.parent != Path(__file__).parent:
-            continue
-        if inspect.iscoroutinefunction(item.obj):
-            item.obj = _bounded(item.obj)
+pytest_collection_modifyitems = bounding(__file__)
 
 
 @pytest.fixture(params=["plain", "coroutine"])

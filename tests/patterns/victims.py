@@ -20,8 +20,9 @@ from typing import Any
 from acemq_amqp import Message, blocking, connect
 from acemq_amqp.blocking.patterns import OutboxRelay as BlockingRelay
 from acemq_amqp.patterns import Claim, OutboxRelay, idempotent, transactional
-from acemq_stores import SqlIdempotencyStore, SqlOutboxStore
+from acemq_stores import SqlIdempotencyStore
 from tests.stores.databases import opened
+from tests.stores.dying import DyingOutbox
 
 #: leases that end while a test waits
 SHORT = 1.0
@@ -60,24 +61,6 @@ class DyingStore(SqlIdempotencyStore):
         confirmed = await super().confirm(key, holder, result)
         self.death.at("confirmed")
         return confirmed
-
-
-class DyingOutbox(SqlOutboxStore):
-    """Dies around claiming and marking."""
-
-    death: Death
-
-    async def claim(self, relay: str, most: int) -> Any:
-        claimed = await super().claim(relay, most)
-        if claimed.rows:
-            self.death.at("claimed")
-        return claimed
-
-    async def mark_published(self, relay: str, rows: Any) -> int:
-        self.death.at("published")
-        marked = await super().mark_published(relay, rows)
-        self.death.at("marked")
-        return marked
 
 
 def effect_of(database: str, id_: str) -> None:

@@ -18,7 +18,8 @@ from typing import Any
 from acemq_amqp import eventlog
 from acemq_amqp.blocking import eventlog as blocking_eventlog
 from acemq_amqp.eventlog.store import Fence, Position, Step
-from acemq_stores import SqlLogStore, SqlOutboxStore
+from acemq_stores import SqlLogStore
+from tests.stores.dying import DyingOutbox
 
 #: a lease that ends while a test waits
 SHORT = 1.0
@@ -83,24 +84,6 @@ class DyingStore(SqlLogStore):
         if step.windows or step.closed:
             self._death.in_cycle("committed")
         return done
-
-
-class DyingOutbox(SqlOutboxStore):
-    """Dies around claiming and marking."""
-
-    death: Death
-
-    async def claim(self, relay: str, most: int) -> Any:
-        claimed = await super().claim(relay, most)
-        if claimed.rows:
-            self.death.at("claimed")
-        return claimed
-
-    async def mark_published(self, relay: str, rows: Any) -> int:
-        self.death.at("published")
-        marked = await super().mark_published(relay, rows)
-        self.death.at("marked")
-        return marked
 
 
 class Program:

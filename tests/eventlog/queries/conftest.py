@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -11,20 +10,14 @@ import pytest
 
 import acemq_amqp
 from acemq_amqp.transports.memory import forget_memory_broker, memory_broker
-from tests.contract.conftest import _bounded, contract_vhost  # noqa: F401 - a fixture
+from tests.contract.conftest import contract_vhost  # noqa: F401 - a fixture
 from tests.contract.leftovers import nothing_left
 from tests.eventlog.queries.scene import Scene
 from tests.stores.conftest import postgres  # noqa: F401 - a fixture
+from tests.support.bounded import bounding
 from tests.support.postgres import fresh_database
 
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A case that hangs fails, and the rest of the suite runs."""
-    for item in items:
-        if not isinstance(item, pytest.Function) or item.path.parent != Path(__file__).parent:
-            continue
-        if inspect.iscoroutinefunction(item.obj):
-            item.obj = _bounded(item.obj)
+pytest_collection_modifyitems = bounding(__file__)
 
 
 @pytest.fixture(params=["async", "blocking"])
