@@ -75,7 +75,8 @@ _DEATHS: Final = ("x-first-death-", "x-last-death-")
 BROKER: Final = frozenset({"x-death", "x-delivery-count", "x-acquired-count"})
 
 _HIDDEN: Final = (PREFIX, LOG_LANE, LOG_TIME, LOG_MARK, LOG_WINDOW_PREFIX, *_DEATHS)
-_WIDEST: Final = 2**63
+#: the largest number that a header can hold
+LARGEST: Final = 2**63 - 1
 
 
 def is_hidden(name: str) -> bool:
@@ -124,7 +125,7 @@ def read_text(value: object) -> str:
         return ""
 
 
-def read_number(value: object, default: int, least: int = -_WIDEST) -> int:
+def read_number(value: object, default: int, least: int = -LARGEST - 1) -> int:
     """A header's value as an integer of at most 64 bits. Never raises.
 
     :param default: given where the value is absent, a bool, no integer, or out of range
@@ -139,4 +140,4 @@ def read_number(value: object, default: int, least: int = -_WIDEST) -> int:
             number = int(read_text(value))
         except ValueError:
             return default
-    return int(number) if least <= number < _WIDEST else default
+    return int(number) if least <= number <= LARGEST else default

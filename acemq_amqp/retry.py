@@ -150,8 +150,10 @@ class RetryPolicy:
 
     def _delay_ms(self, attempt: int) -> int:
         ceiling = round(self.max_delay * 1000) or _CEILING_MS
+        # 1.001 s is 1000.9999999999999 ms as a float, which half a step of growth would show.
+        initial = round(self.initial_delay * 1000)
         try:
-            grown = self.initial_delay * 1000 * self.multiplier ** (attempt - 1)
+            grown = initial * self.multiplier ** (attempt - 1)
         except OverflowError:
             # 0 grows to 0, however often it is multiplied.
             return ceiling if self.initial_delay else 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from acemq_amqp import headers as names
@@ -16,6 +17,8 @@ from acemq_amqp.fieldtable import HeaderTable
 from acemq_amqp.properties import Properties
 
 _LONGEST_NAME = 255
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST_SECOND = 253_402_300_799  # 9999-12-31T23:59:59Z
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +38,20 @@ class Sending:
 def checked_name(name: object, what: str) -> str:
     """A name that fits a short string of AMQP.
 
-    :raises ConfigurationError: not text, or over 255 bytes
+    :raises ConfigurationError: not text, not UTF-8, or over 255 bytes
     """
     if not isinstance(name, str):
         raise ConfigurationError(f"acemq: {what} has to be text, got {type(name).__name__}")
-    if len(name) > _LONGEST_NAME // 4 and len(name.encode()) > _LONGEST_NAME:
+    if name.isascii():
+        size = len(name)
+    else:
+        try:
+            size = len(name.encode())
+        except UnicodeEncodeError as error:
+            raise ConfigurationError(
+                f"acemq: {what} {name[:40]!r} is not UTF-8: take the lone surrogate out"
+            ) from error
+    if size > _LONGEST_NAME:
         raise ConfigurationError(
             f"acemq: {what} {name[:40]!r}... is over 255 bytes; AMQP carries no longer name"
         )
@@ -56,10 +68,12 @@ def outgoing_of(
     reply_to: str = "",
     priority: int | None = None,
     expiration: Duration | None = None,
+    native: Mapping[str, Any] | None = None,
     body: bytes | None = None,
 ) -> Outgoing:
     """Checks and encodes one message.
 
+    :param native: further properties, as :func:`native_of` gives them
     :param body: the payload, where it is encoded otherwise
     :raises ConfigurationError: a header, property or name that cannot travel
     :raises EncodeError: a payload that the codec cannot write
@@ -75,10 +89,41 @@ def outgoing_of(
         reply_to=reply_to or None,
         priority=_priority(priority),
         expiration=None if expiration is None else _expiration(expiration),
+        **(native or {}),
     )
     if body is None:
         body = _encoded(sending.codec, payload)
-    return Outgoing(sending.exchange, key, message_id, properties.encode(), body)
+    wire = properties.encode()
+    return Outgoing(sending.exchange, key, message_id, wire, body, properties.user_id)
+
+
+def native_of(
+    correlation_id: str | None,
+    type: str | None,
+    timestamp: datetime | int | None,
+    app_id: str | None,
+    user_id: str | None,
+    content_encoding: str | None,
+) -> dict[str, Any]:
+    """Properties that nothing of the library's reads, and that a publish may ask for.
+
+    Empty text counts as not asked for.
+
+    :param timestamp: aware, cut to its second; or whole seconds since the epoch
+    :raises ConfigurationError: one that cannot travel
+    """
+    if (
+        timestamp is None
+        and correlation_id is type is app_id is user_id is content_encoding is None
+    ):
+        return {}
+    texts = {"correlation_id": correlation_id, "type": type, "app_id": app_id}
+    texts |= {"user_id": user_id, "content_encoding": content_encoding}
+    asked = {name: checked_name(text, name) for name, text in texts.items() if text is not None}
+    native: dict[str, Any] = {name: text for name, text in asked.items() if text}
+    if timestamp is not None:
+        native["timestamp"] = _timestamp(timestamp)
+    return native
 
 
 async def awaited_outgoing(
@@ -145,6 +190,23 @@ def _priority(priority: int | None) -> int | None:
             f"acemq: a priority is a whole number from 0 to 255, got {priority!r}"
         )
     return priority
+
+
+def _timestamp(moment: datetime | int) -> int:
+    if isinstance(moment, datetime) and moment.utcoffset() is not None:
+        seconds = (moment - _EPOCH) // timedelta(seconds=1)
+    elif isinstance(moment, int) and not isinstance(moment, bool):
+        seconds = int(moment)
+    else:
+        raise ConfigurationError(
+            f"acemq: timestamp= wants an aware datetime, such as datetime.now(UTC), got {moment!r}"
+        )
+    if not 0 <= seconds <= _LAST_SECOND:
+        raise ConfigurationError(
+            f"acemq: the timestamp {moment!r} is before 1970 or after 9999; as a number it counts "
+            "seconds since the epoch"
+        )
+    return seconds
 
 
 def _expiration(expiration: Duration) -> str:

@@ -52,7 +52,8 @@ def must_be_alone(arrival: Arrival, most: int) -> bool:
 
 def put_back(arrival: Arrival, queue: str) -> Hop:
     """Behind the others of its queue, with its count."""
-    return Hop(queue, "retried", {headers.DELIVERIES: deliveries_of(arrival)})
+    deliveries = min(deliveries_of(arrival), headers.LARGEST)
+    return Hop(queue, "retried", {headers.DELIVERIES: deliveries})
 
 
 def deliveries_of(arrival: Arrival) -> int:
@@ -73,5 +74,5 @@ def _parked(queue: str, deliveries: int) -> Hop:
 
 
 def _number(arrival: Arrival, name: str) -> int:
-    value = arrival.properties.headers.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+    # Anybody's header: a negative number must not buy a poison message further deliveries.
+    return headers.read_number(arrival.properties.headers.get(name), 0, least=0)

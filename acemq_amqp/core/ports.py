@@ -176,6 +176,8 @@ class Outgoing:
     #: AMQP property flags and fields, as ``Properties.encode`` gives them
     properties: bytes
     body: bytes
+    #: set where the caller asked for one: this connection's login, or the broker refuses it
+    user_id: str | None = None
 
     @property
     def size(self) -> int:

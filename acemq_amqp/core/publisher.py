@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from acemq_amqp.core.hops import Onward, onward_of
-from acemq_amqp.core.outgoing import Sending, awaited_outgoing, outgoing_of
+from acemq_amqp.core.outgoing import Sending, awaited_outgoing, native_of, outgoing_of
 from acemq_amqp.core.ports import Call, Outgoing, Work
 from acemq_amqp.core.publishing import Publishing, PublishResult
 from acemq_amqp.durations import Duration
@@ -75,6 +76,12 @@ class Publisher:
         reply_to: str = "",
         priority: int | None = None,
         expiration: Duration | None = None,
+        correlation_id: str | None = None,
+        type: str | None = None,
+        timestamp: datetime | int | None = None,
+        app_id: str | None = None,
+        user_id: str | None = None,
+        content_encoding: str | None = None,
     ) -> PublishResult:
         """Sends one message and returns once the broker has confirmed it.
 
@@ -87,12 +94,17 @@ class Publisher:
         :param headers: the application's headers, beside the envelope's own
         :param priority: 0 to 255
         :param expiration: how long it may wait in a queue, at least 1 ms
+        :param correlation_id: a native property, for readers that look there and not into the
+            envelope; so are ``type``, ``app_id`` and ``content_encoding``
+        :param timestamp: an aware datetime, cut to its second; or whole seconds since the epoch
+        :param user_id: this connection's login; the broker vouches for it, and takes no other
         :raises ConfigurationError: something in it cannot travel; nothing was sent
         :raises EncodeError: the codec cannot write the payload; nothing was sent
         :raises PublishRefused: the broker did not take it (``PublishingPaused``: it takes none now)
         :raises PublishUnknown: it may have been stored
         """
         self._work.refuse_elsewhere()
+        native = native_of(correlation_id, type, timestamp, app_id, user_id, content_encoding)
         outgoing = await self._outgoing(
             payload,
             routing_key,
@@ -101,6 +113,7 @@ class Publisher:
             reply_to=reply_to,
             priority=priority,
             expiration=expiration,
+            native=native,
         )
         return await self._publishing.send(outgoing, self._deadline(), mandatory=self._mandatory)
 

@@ -41,6 +41,7 @@ _MIB = 1024 * 1024
 _MOST_LABELS = 200
 #: AMQP's own reply code, so that a refusal of this message is told from one never handed over.
 _CONTENT_TOO_LARGE = 311
+_OF_ANOTHER = 406
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +205,8 @@ class Publishing:
         size = outgoing.size
         if size > self._small and (refused := self._too_large(link, outgoing)):
             return refused
+        if outgoing.user_id is not None and outgoing.user_id != link.broker.login:
+            return _another_user(outgoing.user_id, link.broker.login)
         if outgoing.exchange not in self._exchanges and (
             missing := await self._missing(outgoing.exchange, deadline)
         ):
@@ -286,6 +289,14 @@ def _outcome_label(told: Told) -> str:
     if isinstance(told, PublishResult):
         return "confirmed" if told.routed else "unroutable"
     return "refused" if isinstance(told, PublishRefused) else "failed"
+
+
+def _another_user(user_id: str, login: str) -> Refused:
+    return Refused(
+        f"its user_id is {user_id!r} and this connection is logged in as {login!r}, for which "
+        "alone the broker vouches; leave user_id out",
+        code=_OF_ANOTHER,
+    )
 
 
 def told_of(outgoing: Outgoing, outcome: Outcome, mandatory: bool, repeated: int) -> Told:

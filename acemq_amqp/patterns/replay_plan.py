@@ -82,11 +82,13 @@ class ReplayPlan:
 
         :param now: seconds since the epoch
         """
+        replayed = names.read_number(came.get(names.REPLAY_COUNT), 0, least=0)
         moment = datetime.fromtimestamp(now, UTC).isoformat(timespec="milliseconds")
         put: dict[str, Any] = {
             names.REPLAYED_FROM: self.queue,
             names.REPLAYED_AT: moment.replace("+00:00", "Z"),
-            names.REPLAY_COUNT: names.read_number(came.get(names.REPLAY_COUNT), 0, least=0) + 1,
+            # a header is anybody's: what was counted to the end of the numbers stays there
+            names.REPLAY_COUNT: min(replayed + 1, names.LARGEST),
         }
         if not self.restart:
             return put, frozenset()

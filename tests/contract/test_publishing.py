@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -84,6 +84,28 @@ async def test_what_a_send_asks_for_is_on_the_wire(api: Api) -> None:
         "north",
         "billing@here",
     )
+
+
+async def test_native_properties_travel_where_a_send_asks_for_them(api: Api) -> None:
+    mq = await api.connect()
+    queue = await api.queue(mq)
+    assert mq.broker is not None
+    await mq.publisher("", queue).send(
+        1,
+        correlation_id="ordér-7",
+        type="order",
+        timestamp=datetime(2026, 1, 2, 3, 4, 5, 678_901, tzinfo=UTC),
+        app_id="shop",
+        user_id=mq.broker.login,
+        content_encoding="identity",
+    )
+    await mq.publisher("", queue).send(2, timestamp=0, app_id="")
+    wire = (await arrived(mq, queue)).properties
+    assert (wire.correlation_id, wire.type, wire.app_id) == ("ordér-7", "order", "shop")
+    assert (wire.timestamp, wire.content_encoding) == (1_767_323_045, "identity")
+    assert wire.user_id == mq.broker.login
+    wire = (await arrived(mq, queue)).properties
+    assert (wire.timestamp, wire.app_id, wire.correlation_id, wire.type) == (0, None, None, None)
 
 
 async def test_an_envelope_of_the_caller_s_travels(api: Api) -> None:

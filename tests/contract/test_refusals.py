@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -184,3 +185,39 @@ async def test_a_closed_connection_takes_nothing(api: Api) -> None:
 
 def _full_after(count: int) -> dict[str, Any]:
     return {"x-max-length": count, "x-overflow": "reject-publish"}
+
+
+async def test_another_s_user_id_is_refused_and_harms_nobody_else(api: Api) -> None:
+    mq = await api.connect()
+    publisher = mq.publisher("", await api.queue(mq))
+    neighbour = asyncio.ensure_future(publisher.send("neighbour"))
+    with pytest.raises(PublishRefused, match="user_id is 'somebody'") as refused:
+        await publisher.send("mine", user_id="somebody")
+    assert (refused.value.code, refused.value.stored) == (406, "no")
+    assert (await neighbour).repeated == 0
+    await holds(mq, publisher.routing_key, 1)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"timestamp": datetime(2026, 1, 2)},
+        {"timestamp": datetime(1969, 12, 31, 23, 59, 59, tzinfo=UTC)},
+        {"timestamp": 1_767_323_045_678},
+        {"timestamp": 1.5},
+        {"timestamp": True},
+        {"timestamp": "2026-01-02T00:00:00Z"},
+        {"correlation_id": "é" * 128},
+        {"type": 7},
+        {"app_id": "\ud800"},
+        {"content_encoding": b"gzip"},
+        {"routing_key": "\ud800"},
+        {"routing_key": "\ud800" * 64},
+    ],
+)
+async def test_a_property_that_cannot_travel_sends_nothing(api: Api, asked: Any) -> None:
+    mq = await api.connect()
+    queue = await api.queue(mq)
+    with pytest.raises(ConfigurationError, match=r"^acemq: "):
+        await mq.publisher("", queue).send(1, **asked)
+    assert await mq.pull(queue) is None

@@ -24,6 +24,7 @@ HANDLE = None
         ({THEIRS: 5}, False, False),  # a republished count is believed by nobody
         ({OURS: "many"}, False, False),
         ({OURS: True}, False, False),
+        ({OURS: -1}, False, False),
     ],
 )
 def test_who_is_suspected(headers: dict[str, Any], redelivered: bool, is_suspected: bool) -> None:
@@ -52,6 +53,10 @@ _TABLE: list[tuple[dict[str, Any], bool, bool, Any]] = [
     ({OURS: 1, THEIRS: 1}, True, True, HANDLE),
     # what somebody else wrote there
     ({OURS: "many"}, True, True, 1),
+    ({OURS: -9}, True, True, 1),
+    ({THEIRS: -9}, True, True, HANDLE),
+    ({OURS: 2, THEIRS: -9}, True, True, HANDLE),
+    ({OURS: 2**63 - 1}, True, False, 2**63 - 1),
     ({THEIRS: "three"}, True, True, HANDLE),
 ]
 

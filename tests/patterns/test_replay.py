@@ -85,6 +85,21 @@ async def test_parked_messages_go_back_too_and_are_counted(api: Api) -> None:
     assert (await arrived(mq, queue)).headers["acemq-replay-count"] == 5
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("4", 5), (b"4", 5), (True, 1), (-7, 1), ("many", 1), (2**63 - 1, 2**63 - 1)],
+)
+async def test_a_count_that_anybody_wrote_stops_no_replay(
+    api: Api, before: Any, after: int
+) -> None:
+    mq = await api.connect()
+    queue = await api.queue(mq, dead_letter=True)
+    await publish(api, f"{queue}.dlq", b"1", {"acemq-replay-count": before})
+    await holds(mq, f"{queue}.dlq", 1)
+    assert (await replayed(api, mq, f"{queue}.dlq")).replayed == 1
+    assert (await arrived(mq, queue)).headers["acemq-replay-count"] == after
+
+
 async def test_without_a_restart_attempt_and_error_stay(api: Api) -> None:
     mq = await api.connect()
     queue = await dead_letters(api, mq, [b"1"])

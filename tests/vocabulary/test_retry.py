@@ -53,6 +53,8 @@ def test_exponential_retry_doubles_with_jitter() -> None:
         (exponential_retry(4, 0.0006), (0.001, 0.002, 0.004)),
         (RetryPolicy(4, 0.1, multiplier=1.5), (0.1, 0.15, 0.225)),
         (RetryPolicy(5, 0.001, multiplier=1.5), (0.001, 0.002, 0.002, 0.003)),
+        (RetryPolicy(3, 1.001, multiplier=1.5), (1.001, 1.502)),
+        (RetryPolicy(3, 1.003, multiplier=2.5), (1.003, 2.508)),
         (RetryPolicy(4, 2, multiplier=10, max_delay=timedelta(minutes=1)), (2.0, 20.0, 60.0)),
         (exponential_retry(3, 1, max_delay=1), (1.0, 1.0)),
     ],
