@@ -74,14 +74,15 @@ SCHEDULE_DUE_AT: Final = "x-schedule-due-at"
 _DEATHS: Final = ("x-first-death-", "x-last-death-")
 BROKER: Final = frozenset({"x-death", "x-delivery-count", "x-acquired-count"})
 
-_HIDDEN: Final = (PREFIX, LOG_LANE, LOG_TIME, LOG_MARK, LOG_WINDOW_PREFIX, *_DEATHS)
+_HIDDEN: Final = (PREFIX, LOG_WINDOW_PREFIX, *_DEATHS)
+_HIDDEN_NAMES: Final = BROKER | {LOG_LANE, LOG_TIME, LOG_MARK}
 #: the largest number that a header can hold
 LARGEST: Final = 2**63 - 1
 
 
 def is_hidden(name: str) -> bool:
     """Whether a header is the library's or the broker's own, and no application's."""
-    return name.startswith(_HIDDEN) or name in BROKER
+    return name.startswith(_HIDDEN) or name in _HIDDEN_NAMES
 
 
 def is_carried(name: str) -> bool:

@@ -87,10 +87,10 @@ class RetryPolicy:
         put(self, "max_attempts", _attempts(max_attempts))
         put(self, "initial_delay", _rounded(initial_delay, "initial_delay"))
         put(self, "multiplier", _number(multiplier, "multiplier", 1, 1e9))
-        put(self, "max_delay", _rounded(max_delay, "max_delay"))
+        put(self, "max_delay", _limit(max_delay, "max_delay"))
         put(self, "jitter_factor", _number(jitter_factor, "jitter_factor", 0, 1))
-        put(self, "max_message_age", _rounded(max_message_age, "max_message_age"))
-        put(self, "broker_wait_threshold", _rounded(broker_wait_threshold, "broker_wait_threshold"))
+        put(self, "max_message_age", _limit(max_message_age, "max_message_age"))
+        put(self, "broker_wait_threshold", _limit(broker_wait_threshold, "broker_wait_threshold"))
         if 0 < self.max_delay < self.initial_delay:
             raise ConfigurationError(
                 f"acemq: a retry policy whose max_delay ({spelled(self.max_delay)}) is under its "
@@ -206,6 +206,12 @@ def _elapsed(age: Duration) -> float:
 
 def _rounded(value: Duration, name: str) -> float:
     return milliseconds(value, f"{name} of a retry policy") / 1000
+
+
+def _limit(value: Duration, name: str) -> float:
+    """A duration whose 0 has a meaning of its own: what was more than 0 never becomes it."""
+    rounded = _rounded(value, name)
+    return rounded or (0.001 if value else 0.0)
 
 
 def _attempts(value: int) -> int:

@@ -264,7 +264,7 @@ def _queue_type(
             "auto-delete: leave quorum out, or make it durable and shared"
         )
     if quorum is False or not kept:
-        if asked == "quorum":
+        if asked == "quorum" or (asked == "stream" and not kept):
             raise _contradiction(name, "x-queue-type", "classic", asked)
         return {}
     return {"x-queue-type": "quorum"}

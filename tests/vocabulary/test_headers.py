@@ -88,6 +88,7 @@ VISIBLE = [
     *("traceparent", "tracestate", "acemq-reply-to", "acemq-error", "acemq-routing-slip"),
     *("acemq-replayed-from", "acemq-replayed-at", "acemq-replay-count", "x-schedule-due-at"),
     *("x-deaths", "x-acem", "acemq-logs", "X-Acemq-Id", "tenant", ""),
+    *("acemq-log-lanes", "acemq-log-timeline", "acemq-log-marked", "acemq-log-group"),
 ]
 
 

@@ -162,6 +162,13 @@ def test_a_policy_that_contradicts_itself_is_refused(wrong: dict[str, Any]) -> N
     assert "give" in str(refused.value)
 
 
+@pytest.mark.parametrize("name", ["max_delay", "max_message_age", "broker_wait_threshold"])
+@pytest.mark.parametrize("little", [0.0004, timedelta(microseconds=1)])
+def test_a_limit_of_next_to_nothing_is_not_the_0_that_means_none(name: str, little: Any) -> None:
+    assert getattr(RetryPolicy(2, 0, **{name: little}), name) == 0.001
+    assert getattr(RetryPolicy(2, 0, **{name: 0}), name) == 0
+
+
 def test_variations_leave_the_policy_as_it_is() -> None:
     policy = exponential_retry(3, 1)
     varied = policy.give_up_after(60).with_jitter(0.5).wait_in_broker_from(timedelta(seconds=2))

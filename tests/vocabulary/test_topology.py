@@ -189,6 +189,8 @@ def test_flags_are_kept() -> None:
         *({"quorum": True, "exclusive": True}, {"quorum": True, "auto_delete": True}),
         *({"quorum": True, "durable": False},),
         {"exclusive": True, "args": {"x-queue-type": "quorum"}},
+        {"exclusive": True, "args": {"x-queue-type": "stream"}},
+        {"durable": False, "args": {"x-queue-type": "stream"}},
         {"quorum": False, "args": {"x-queue-type": "quorum"}},
         {"quorum": True, "args": {"x-queue-type": "classic"}},
         {"dead_letter": True, "args": {"x-dead-letter-exchange": "mine"}},
