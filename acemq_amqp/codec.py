@@ -40,6 +40,11 @@ def _extra(name: str, kind: str) -> Callable[[], Codec]:
         try:
             module = import_module(f"acemq_amqp.codecs.{name}")
         except ImportError as error:
+            if error.name == f"acemq_amqp.codecs.{name}":
+                raise ConfigurationError(
+                    f"acemq: this version of acemq-amqp has no codec {name!r} of its own: "
+                    f"register one with register_codec({name!r}, ...), or choose another"
+                ) from error
             raise ConfigurationError(
                 f"acemq: the codec {name!r} needs a package that is not installed ({error}): "
                 f"pip install 'acemq-amqp[{name}]'"

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
+from acemq_amqp import headers
 from acemq_amqp.core.handling import give_back
 from acemq_amqp.core.hops import hop_of
 from acemq_amqp.core.observer import Observing
@@ -292,6 +293,8 @@ class Settler:
         queue, result = job.consumer.queue, job.hop.result
         if result == "retried":
             where = "broker" if job.hop.rung is not None else "consumer"
+            if headers.ATTEMPT not in job.hop.put:
+                where = "requeued"  # a put-back, which counts no attempt
             self._observing.count("acemq.messages.retried.total", {"queue": queue, "where": where})
         elif result in ("rejected", "dead_lettered", "parked"):
             self._observing.count(

@@ -29,7 +29,7 @@ from acemq_amqp import (
 )
 from acemq_amqp.codecs.bytes import BytesCodec
 from acemq_amqp.codecs.json import JsonCodec
-from tests.contract.api import Api, arrived, holds
+from tests.contract.api import Api, arrived, delivered_in_vain, holds
 from tests.contract.seen import Seen, answering, by_payload, raising
 from tests.contract.waiting import until
 
@@ -286,6 +286,23 @@ async def test_outcomes_are_counted(api: Api) -> None:
     await until(lambda: {name: counted(name) for name in wanted} == wanted, "the counts")
     assert metrics.total("acemq.messages.dead.lettered.total", queue=queue) == 3
     assert metrics.total("acemq.messages.retried.total", queue=queue) == 1
+
+
+async def test_a_put_back_is_counted_apart_from_retries(api: Api) -> None:
+    metrics = Metrics()
+    mq = await api.connect(observer=metrics, retry=fixed_retry(2, 0))
+    queue = await api.queue(mq, quorum=False)
+    await mq.publisher("", queue).send("once")
+    await delivered_in_vain(api, queue)
+    seen = Seen()
+    await mq.consume(queue, seen)
+    assert (await seen.first()).envelope.attempt == 1
+
+    def counted(where: str) -> int:
+        return metrics.total("acemq.messages.retried.total", queue=queue, where=where)
+
+    wanted = {"requeued": 1, "consumer": 0, "broker": 0}
+    await until(lambda: {where: counted(where) for where in wanted} == wanted, "the counts")
 
 
 async def test_an_observer_that_fails_harms_no_message(api: Api) -> None:

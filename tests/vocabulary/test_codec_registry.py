@@ -55,6 +55,18 @@ def test_an_extra_that_is_not_installed_says_how_to_install_it(
         codec_by_name("yaml")
 
 
+def test_an_extra_that_is_not_written_yet_is_not_told_to_be_installed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def missing(name: str) -> Any:
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    monkeypatch.setattr(codec, "import_module", missing)
+    with pytest.raises(ConfigurationError, match=r"^acemq: this version .* no codec 'yaml'") as no:
+        codec_by_name("yaml")
+    assert "pip install" not in str(no.value)
+
+
 def test_a_codec_is_shared_and_a_class_makes_one() -> None:
     own = codec.CompositeCodec(codec.TextCodec())
     register_codec("Own", own)
