@@ -10,7 +10,7 @@ import typer
 from acemq_amqp.cli.options import LOCALHOST, Database, Json, Url, Yes
 from acemq_amqp.cli.outcomes import DONE, WRONG
 from acemq_amqp.cli.places import event_log
-from acemq_amqp.cli.printing import say, say_json, say_table
+from acemq_amqp.cli.printing import counted, say, say_json, say_table
 from acemq_amqp.eventlog import Lag, Moved
 
 app = typer.Typer(help="Groups that read event logs.", no_args_is_help=True)
@@ -70,7 +70,7 @@ def lag(
     if as_json:
         say_json(asdict(found))
     else:
-        say(f"{_told(found)} messages behind")
+        say(f"{_about(found)}{counted(found.messages, 'message')} behind")
     return WRONG if most is not None and found.messages > most else DONE
 
 
@@ -120,4 +120,8 @@ def _place(moved: Moved) -> str:
 
 
 def _told(lag: Lag) -> str:
-    return str(lag.messages) if lag.exact else f"about {lag.messages}"
+    return f"{_about(lag)}{lag.messages}"
+
+
+def _about(lag: Lag) -> str:
+    return "" if lag.exact else "about "

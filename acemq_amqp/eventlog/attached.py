@@ -66,10 +66,19 @@ class Attached:
     :ivar upto: the offset after the last message that was taken
     :ivar last: the id of that message; ``""`` where it is not known
     :ivar tail: offset of the last message there was when it was attached
+    :ivar blind: where it began is past messages of other lanes that the group may not have read
     """
 
     def __init__(
-        self, gaps: Gaps, group: str, reader: StreamReader, upto: int, last: str, tail: int
+        self,
+        gaps: Gaps,
+        group: str,
+        reader: StreamReader,
+        upto: int,
+        last: str,
+        tail: int,
+        *,
+        blind: bool = False,
     ) -> None:
         self._gaps = gaps
         self._group = group
@@ -77,6 +86,7 @@ class Attached:
         self.upto = upto
         self.last = last
         self.tail = tail
+        self.blind = blind
 
     async def wait(self, deadline: Deadline) -> bool:
         """Waits until something is there to be taken; False at the deadline.
@@ -139,7 +149,8 @@ async def attached(
     upto = max(lowest, ends.oldest)
     reader = await source.connection.read(stream, Offset(upto), prefetch=prefetch)
     last = position.anchor if upto == position.next else ""
-    return Attached(source.gaps, group, reader, upto, last, ends.tail)
+    blind = upto > max(position.next, ends.oldest)
+    return Attached(source.gaps, group, reader, upto, last, ends.tail, blind=blind)
 
 
 def standing_of(position: Position, lane: str | None) -> int:

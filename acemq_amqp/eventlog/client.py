@@ -5,10 +5,10 @@ Everything is made at first use, one thing at a time, so that building one does 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from inspect import signature
-from typing import Any
+from typing import Any, TypeAlias
 
 from acemq_amqp.core.connection import Connection
 from acemq_amqp.core.observer import Observing
@@ -29,13 +29,15 @@ from acemq_amqp.eventlog.store import LogStore
 from acemq_amqp.naming import dead_letter_queue
 from acemq_amqp.patterns.outbox import OutboxRecord
 from acemq_amqp.patterns.outbox_relay import Encoded
-from acemq_amqp.patterns.relaying import Relaying
+from acemq_amqp.patterns.relaying import Relaying, counts_as_attempt
 from acemq_amqp.topology import Topology
 
 #: The relay looks so often by itself, in seconds; it is woken when there is something.
 _INTERVAL = 1.0
 _BATCH = 200
 _WIDTH = 64
+
+_Target: TypeAlias = tuple[str, str]
 
 
 def connection_options(options: Mapping[str, Any], connect: Callable[..., Any]) -> dict[str, Any]:
@@ -76,6 +78,8 @@ class LogClient:
         self._logs: dict[tuple[str, int | None], Log] = {}
         self._popping: dict[tuple[str, str], Popping] = {}
         self._relaying: Relaying | None = None
+        #: by exchange and routing key, why the last record was not taken there
+        self._refused: dict[_Target, str] = {}
         self._running: list[Running] = []
         self._closed = False
         self._written = False
@@ -164,7 +168,7 @@ class LogClient:
             if self._relaying is None:
                 self._relaying = Relaying(
                     connection.work,
-                    _sending(connection),
+                    _sending(connection, self._refused),
                     self.store.outbox,
                     Observing(None),
                     interval=_INTERVAL,
@@ -180,6 +184,10 @@ class LogClient:
         with suppress(BrokerError, StoreError):
             while await relay.sweep() >= _BATCH:
                 pass
+
+    def refusal(self, targets: Iterable[_Target]) -> str:
+        """Why one of these places did not take what was sent last; ``""`` where all did."""
+        return next((self._refused[each] for each in targets if each in self._refused), "")
 
     def wake(self) -> None:
         """Has the relay send at once what was written. Any thread."""
@@ -230,7 +238,9 @@ class LogClient:
         return await connection.close(left) and ended
 
 
-def _sending(connection: Connection) -> Callable[[OutboxRecord], Awaitable[object]]:
+def _sending(
+    connection: Connection, refused: dict[_Target, str]
+) -> Callable[[OutboxRecord], Awaitable[object]]:
     publishers: dict[tuple[str, str], Publisher] = {}
 
     async def send(record: OutboxRecord) -> object:
@@ -239,8 +249,16 @@ def _sending(connection: Connection) -> Callable[[OutboxRecord], Awaitable[objec
         if publisher is None:
             codec = Encoded(record.content_type)
             publisher = publishers[place] = connection.publisher(record.exchange, codec=codec)
-        return await publisher.send(
-            record.body, envelope=record.envelope, routing_key=record.routing_key
-        )
+        target = record.exchange, record.routing_key
+        try:
+            result = await publisher.send(
+                record.body, envelope=record.envelope, routing_key=record.routing_key
+            )
+        except Exception as failure:
+            if counts_as_attempt(failure):
+                refused[target] = str(failure)
+            raise
+        refused.pop(target, None)
+        return result
 
     return send

@@ -8,7 +8,7 @@ it is, so that windows close by it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any
 
@@ -122,12 +122,14 @@ class Cycle:
         return [output for result in results for output in self._after(result)]
 
     def _after(self, result: WindowResult) -> list[Output]:
-        window = WindowInfo(result.key, result.start, result.end, result.revision, result.id)
+        window = WindowInfo(
+            result.key, result.start, result.end, result.revision, result.id, result.replaces
+        )
         pieces = self._job.after.apply(result.data, ResultContext(result.lane, window))
         outputs = []
         for number, (_, payload) in enumerate(pieces):
-            id = f"{result.id}.{number}" if number else result.id
-            told = WindowInfo(window.key, window.start, window.end, window.revision, id)
+            id, *replaced = (_piece(each, number) for each in (result.id, *result.replaces))
+            told = replace(window, id=id, replaces=tuple(replaced))
             outputs.append(Output(id, result.lane, result.key, payload, told))
         return outputs
 
@@ -145,6 +147,11 @@ class Cycle:
         """The same whenever the same is made again."""
         told = "\n".join(map(str, (self._query.id, self._query.generation, *of)))
         return sha256(told.encode(errors="surrogatepass")).hexdigest()
+
+
+def _piece(id: str, number: int) -> str:
+    """The id of one of the pieces that a result was made into."""
+    return f"{id}.{number}" if number else id
 
 
 def reason_of(failure: Exception) -> str:

@@ -1,8 +1,9 @@
 """What a log's messages carry beside payload and envelope, written and read.
 
 Three headers make a message one of a log: its lane, the moment it was pushed, and, on what the
-library itself writes, a mark. A closed window has its bounds in five more. Writing is strict;
-reading takes whatever stands in a stream, since anybody may publish to it.
+library itself writes, a mark. A closed window has its bounds in five more, and in a sixth what it
+corrects. Writing is strict; reading takes whatever stands in a stream, since anybody may publish to
+it.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ _START: Final = names.LOG_WINDOW_PREFIX + "start"
 _END: Final = names.LOG_WINDOW_PREFIX + "end"
 _REVISION: Final = names.LOG_WINDOW_PREFIX + "revision"
 _ID: Final = names.LOG_WINDOW_PREFIX + "id"
+#: Ids with a comma between them; not there where there are none.
+_REPLACES: Final = names.LOG_WINDOW_PREFIX + "replaces"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,8 @@ class WindowInfo:
     :ivar start: seconds since the epoch, as ``end``
     :ivar revision: 0 for the first result, one more for each that corrects it
     :ivar id: the same whenever and wherever this result is seen
+    :ivar replaces: ids of results told before that this one stands for; none with revision 0,
+        unless sessions became one
     """
 
     key: str
@@ -47,6 +52,7 @@ class WindowInfo:
     end: float
     revision: int
     id: str
+    replaces: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +119,16 @@ def mark_headers(mark: Mark, now: float) -> dict[str, Any]:
 
 def window_headers(window: WindowInfo) -> dict[str, Any]:
     """The headers of a closed window. Bounds travel as they are, without rounding."""
-    return {
+    told: dict[str, Any] = {
         _KEY: window.key,
         _START: float(window.start),
         _END: float(window.end),
         _REVISION: window.revision,
         _ID: window.id,
     }
+    if window.replaces:
+        told[_REPLACES] = ",".join(window.replaces)
+    return told
 
 
 def _is_lane(lane: str) -> bool:
@@ -140,6 +149,7 @@ def _window(values: Mapping[str, Any]) -> WindowInfo:
         _moment(values.get(_END)),
         read_number(values.get(_REVISION), 0, least=0),
         read_text(values[_ID]),
+        tuple(filter(None, read_text(values.get(_REPLACES)).split(","))),
     )
 
 

@@ -33,11 +33,17 @@ class Shelf:
     """Begins empty, where the position is.
 
     :param only: the lane that is kept; None keeps all
+    :param blind: it begins ahead of the position: what others have in between is not seen here
     :ivar upto: the offset after the last message that was put here
     """
 
-    def __init__(self, upto: int, last: str, only: str | None = None) -> None:
+    def __init__(
+        self, upto: int, last: str, only: str | None = None, *, blind: bool = False
+    ) -> None:
         self.upto = upto
+        #: from which on all that is due has been seen
+        self._seen_from = upto if blind else 0
+        self._stands = 0
         self._last = last
         self._only = only
         self._lanes: dict[str, deque[Entry]] = {}
@@ -69,6 +75,7 @@ class Shelf:
 
     def stand(self, position: Position) -> None:
         """Takes off what is done, as the store has it."""
+        self._stands = position.next
         rows = {row.lane: row.next for row in position.lanes}
         for lane in list(self._lanes):
             self._take_off(lane, rows.get(lane, position.next))
@@ -146,6 +153,8 @@ class Shelf:
 
     def watermark(self) -> tuple[int, str]:
         """How far the group's watermark may go, and the id of the message before it."""
+        if self._stands < self._seen_from:
+            return self._stands, ""
         heads = [entries[0] for entries in self._lanes.values()]
         heads += self._dropped.values()
         heads += [self._others] if self._others is not None else []

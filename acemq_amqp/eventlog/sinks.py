@@ -48,6 +48,10 @@ class Sink(Protocol):
     def shape(self) -> str:
         """Kind and name, as a query's shape has them."""
 
+    @property
+    def targets(self) -> Sequence[tuple[str, str]]:
+        """Exchange and routing key of all that it makes, once it is ready."""
+
     async def check(self, client: LogClient, source: Log) -> None:
         """Sees that results can go there. Makes nothing.
 
@@ -76,6 +80,10 @@ class LogSink:
     @property
     def shape(self) -> str:
         return f"log {self._selection.name}"
+
+    @property
+    def targets(self) -> Sequence[tuple[str, str]]:
+        return [] if self._log is None else [("", stream) for stream in self._log.streams]
 
     async def check(self, client: LogClient, source: Log) -> None:
         _refuse_own_source(self._selection.name, source)
@@ -110,6 +118,10 @@ class PlaceSink:
     def shape(self) -> str:
         kind = "exchange" if self._exchange else "queue"
         return f"{kind} {self._exchange} {self._key}"
+
+    @property
+    def targets(self) -> Sequence[tuple[str, str]]:
+        return [(self._exchange, self._key)]
 
     async def check(self, client: LogClient, source: Log) -> None:
         connection, exchange = await client.connection(), self._exchange

@@ -18,6 +18,7 @@ from acemq_amqp.eventlog.querying import Querying
 from acemq_amqp.eventlog.selection import QUERY_GROUPS
 from acemq_amqp.eventlog.tally import Tally
 from acemq_amqp.eventlog.windows.values import Counts
+from acemq_amqp.naming import dead_letter_queue
 
 log = logging.getLogger("acemq_amqp")
 
@@ -34,7 +35,8 @@ _LOOK = 0.05
 class StreamStatus:
     """How a query is doing.
 
-    :ivar state: ``running``; ``retrying`` while broker or store are away; ``stopped``; ``failed``
+    :ivar state: ``running``; ``retrying`` while broker or store are away, or do not take what it
+        puts out; ``stopped``; ``failed``
     :ivar error: what is wrong, where something is
     :ivar lag: messages that it has not committed; None where that could not be asked
     :ivar open_windows: windows that are open in the store; None where that could not be asked
@@ -179,13 +181,30 @@ async def status(client: LogClient, querying: Querying) -> StreamStatus:
         windows = await client.store.open_windows(run.query)
         if querying.state != "retrying":  # the broker is waited for, where it is away
             lag = await (await client.place(run.reading.log.name)).lag(run.reading.group)
+    state, trouble = querying.state, querying.trouble
+    if not trouble and (refusal := _refusal(client, run)):
+        state, trouble = ("retrying" if state == "running" else state), refusal
     return StreamStatus(
-        querying.state,
-        querying.trouble,
+        state,
+        trouble,
         lag,
         windows,
         run.tally.events,
         run.tally.results,
         run.tally.dead_letters,
         run.tally.late,
+    )
+
+
+def _refusal(client: LogClient, run: QueryRun) -> str:
+    """Why what a query put out waits in the outbox; ``""`` where nothing was refused."""
+    targets = [("", dead_letter_queue(run.reading.log.name))]
+    for sink in (run.job.sink, run.job.late):
+        if sink is not None:
+            with suppress(NotFound):  # its log was deleted here
+                targets += sink.targets
+    refusal = client.refusal(targets)
+    return refusal and (
+        f"acemq: output of query {run.query.id!r}, or dead letters of its log, are not taken where "
+        f"they go, and wait in the outbox: {refusal}"
     )

@@ -69,7 +69,8 @@ class Views:
         if only is not None and len(kept) >= _LANE_VIEWS:
             await self._forget(kept[0])
         stands = await attached(self._reading.source, position, prefetch=PREFETCH, lane=only)
-        return View(position.fence.epoch, stands, Shelf(stands.upto, stands.last, only))
+        shelf = Shelf(stands.upto, stands.last, only, blind=stands.blind)
+        return View(position.fence.epoch, stands, shelf)
 
     async def _fill(self, view: View, position: Position, wait: float) -> None:
         stands, shelf = view.stands, view.shelf

@@ -43,6 +43,8 @@ def test_lag_is_told_and_may_be_too_much(acemq: Acemq, words: list[str], log: st
     assert acemq("groups", "lag", log, "billing", *words).out == "2 messages behind\n"
     assert acemq("groups", "lag", log, "billing", "--max", 1, *words).code == 1
     assert acemq("groups", "lag", log, "billing", "--max", 2, *words).code == 0
+    acemq("groups", "seek", log, "billing", "--offset", "5", "--yes", *words)
+    assert acemq("groups", "lag", log, "billing", *words).out == "1 message behind\n"
     lane = acemq("groups", "lag", log, "billing", "--partition", "other", "--json", *words)
     assert lane.data == {"messages": 0, "exact": True}
 

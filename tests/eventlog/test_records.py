@@ -19,7 +19,7 @@ from acemq_amqp.eventlog.records import (
 )
 from tests.core.arrivals import arrival
 
-WINDOW = WindowInfo("k", 1700000000.1234567, 1700000060.0, 2, "ab12")
+WINDOW = WindowInfo("k", 1700000000.1234567, 1700000060.0, 2, "ab12", ("cd34", "ef56"))
 
 
 def read(**headers: Any) -> LogRecord:
@@ -63,7 +63,9 @@ def test_a_foreign_mark_is_none(mark: Any) -> None:
 
 @pytest.mark.parametrize("bound", [None, "x", True, b"1", [1], {"a": 1}])
 def test_foreign_bounds_never_raise(bound: Any) -> None:
-    window = read(acemq_log_window_id=bound, acemq_log_window_start=bound).window
+    window = read(
+        acemq_log_window_id=bound, acemq_log_window_start=bound, acemq_log_window_replaces=bound
+    ).window
     assert window is not None and (window.start, window.end, window.revision) == (0.0, 0.0, 0)
 
 

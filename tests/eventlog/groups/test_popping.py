@@ -178,3 +178,18 @@ async def test_one_ack_may_span_lanes_and_says_what_was_late(scene: Scene) -> No
     assert told(again) == [("0", 0), ("1", 0), ("2", 0)]
     await client.ack(again)
     assert await scene.reads(client).lag() == Lag(0)
+
+
+@on_servers
+async def test_a_lane_that_is_ahead_takes_no_others_along(scene: Scene) -> None:
+    client = await scene.open()
+    for lane, data in (("b", [0, 1]), ("a", [2, 3]), ("b", [4])):
+        await client.queue(scene.log).partition(lane).push([{"data": n} for n in data])
+    ahead = await scene.reads(client).partition("a").batch(9).pop()
+    await client.ack(ahead)
+    later = scene.reads(await scene.open())  # a process of its own: it begins where the lane is
+    assert await later.partition("a").batch(9).pop() == []
+    assert await scene.reads(client).lag() == Lag(3)
+    behind = await scene.reads(await scene.open()).batch(9).pop()
+    assert [message.data for message in behind] == [0, 1, 4]
+    assert await scene.reads(await scene.open()).partition("a").pop() == []

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from acemq_amqp import Topology
 from acemq_amqp.errors import ConfigurationError
 from acemq_amqp.eventlog import EventLog, Stream
 from tests.eventlog.queries.scene import (
@@ -86,7 +87,24 @@ async def test_late_events_correct_a_window_with_a_new_revision(scene: Scene) ->
     assert [each.revision for each in windows] == [0, 1, 0]
     assert [(each.span[0], each.data["count"]) for each in found] == [(0, 2), (0, 3), (60, 1)]
     assert len({each.id for each in windows}) == 3
+    assert [each.replaces for each in windows] == [(), (windows[0].id,), ()]
     assert (status.late.included, status.late.dropped) == (1, 1)
+
+
+@in_memory
+async def test_each_piece_of_a_corrected_result_names_the_piece_that_it_replaces(
+    scene: Scene,
+) -> None:
+    log, source, totals = await scene.open(), await happened(scene), scene.name("totals")
+    query = counting(scene, log, source, late="include", allowed_lateness=60)
+    query.flat_map(lambda result: [result["count"], result["max"]]).to(totals)
+    await scene.mq.declare(Topology().queue(totals))
+    async with await query.run(query_id=scene.name("q")) as running:
+        await running.drain()
+        told = [headers for _, headers in await scene.pulled(totals, 6)]
+    ids = [each["acemq-log-window-id"] for each in told]
+    replaced = [each.get("acemq-log-window-replaces") for each in told]
+    assert replaced == [None, None, ids[0], ids[1], None, None]
 
 
 @in_memory

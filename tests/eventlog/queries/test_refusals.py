@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from acemq_amqp import Topology
 from acemq_amqp.errors import AceMQError, ConfigurationError, NotFound
 from acemq_amqp.eventlog import EventLog, QueryReset, Stream
 from acemq_amqp.eventlog.job import QueryWords
 from acemq_amqp.eventlog.selection import Selection
-from tests.eventlog.queries.scene import Scene, as_given, in_memory, in_state
+from tests.eventlog.queries.scene import Scene, as_given, in_memory, in_state, with_sqlite
 
 # ------------------------------------------------------------ words said twice
 
@@ -135,3 +136,19 @@ async def test_a_query_says_that_its_log_was_deleted_also_once_it_was_made_again
     with pytest.raises(AceMQError) as failure:
         await running.drain()
     assert str(failure.value) == said
+
+
+@with_sqlite
+async def test_a_query_says_that_its_output_is_not_taken_any_more_until_it_is(scene: Scene) -> None:
+    log, source, target = await scene.open(), scene.name("log"), scene.name("target")
+    await scene.mq.declare(Topology().queue(target))
+    query = scene.stream(log.queue(source)).to(target)
+    async with await query.run(query_id=scene.name("q")) as running:
+        await scene.mq.delete_queue(target)
+        await log.queue(source).push({"data": 1})
+        said = (await in_state(running, "retrying")).error
+        assert said.startswith("acemq: output of query") and target in said
+        await scene.mq.declare(Topology().queue(target))
+        scene.pass_time(10)
+        assert (await in_state(running, "running")).error == ""
+        await scene.pulled(target, 1)
