@@ -137,8 +137,8 @@ class Handling:
         records = await self._hold.take(most, self._reading.now())
         fresh = await self._reading.unseen(records)
         fresh = [each for each in fresh if not each.window or each.window.id not in self._seen]
-        if records and not fresh:
-            self._hold.finish(records[-1])
+        if len(fresh) < len(records):
+            self._hold.pass_over(fresh)
         self._give_back(most - len(fresh))
         return fresh
 

@@ -87,6 +87,14 @@ class Held:
             return True
         return record.offset >= self._rows.get(record.lane, self.position.next)
 
+    def pass_over(self, but: Sequence[LogRecord]) -> None:
+        """Notes that of what was taken last nothing is to be done, but for these."""
+        _, reached = self._taken
+        if but:
+            self._taken = but[-1].offset, reached
+        else:
+            self.done = reached
+
     def finish(self, record: LogRecord) -> None:
         """Notes that a message, and all before it, is done."""
         last, reached = self._taken

@@ -195,3 +195,19 @@ async def test_closed_windows_are_handled_once_by_a_group(scene: Scene, reader: 
     await queue.seek({"to": "first"})  # is meant to give them again
     await queue.limit(4).consume(scene.noting(seen))
     assert seen[4:] == seen[:4]
+
+
+@both_readers
+@on_servers
+async def test_a_closed_window_that_comes_again_at_the_end_is_not_left_behind(
+    scene: Scene, reader: Any
+) -> None:
+    client = await scene.open()
+    await client.queue(scene.log).create()
+    broker = (await scene.broker()).publisher("", scene.log)
+    for each in ("w1", "w2", "w2", "w1"):  # a relay was killed before it could mark them
+        await broker.send(each, headers={"acemq-log-window-id": each})
+    seen: list[Any] = []
+    await reader(scene.reads(client)).idle_millis(1).consume(scene.noting(seen))
+    assert seen == ["w1", "w2"]
+    assert await scene.reads(client).lag() == Lag(0)
