@@ -163,11 +163,11 @@ class Place:
             records = await self._between(stream, first, stands)
             offsets = [each.offset for each in records if lane in (None, each.lane)]
             if count == 0:
-                return stands
+                return max(oldest, stands)
             if len(offsets) >= count:
                 return offsets[-count]
             if first == oldest:
-                return offsets[0] if offsets else stands
+                return offsets[0] if offsets else max(oldest, stands)
             span *= 4
 
     # ------------------------------------------------------------ lag
@@ -191,9 +191,12 @@ class Place:
         ends = await self.log.ends(stream)
         await refuse_replaced(self.log, position, ends)
         rows = {row.lane: row.next for row in position.lanes}
-        first = max(ends.oldest, min((position.next, *rows.values())))
+        lowest = standing_of(position, lane)
+        if lane is None:
+            lowest = min((lowest, *rows.values()))
+        first = max(ends.oldest, lowest)
         if ends.tail + 1 - first > COUNTED:
-            return Lag(ends.tail + 1 - max(position.next, ends.oldest), exact=False)
+            return Lag(ends.tail + 1 - first, exact=False)
         records = await self._between(stream, first, ends.tail + 1)
         due = [
             record

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from acemq_amqp.errors import ConfigurationError, NotFound
-from acemq_amqp.eventlog import Lag, LogMessage, LogReplaced, Moved
+from acemq_amqp.eventlog import Lag, LogMessage, LogReplaced, Moved, moving
 from tests.eventlog.groups.scene import Scene, everywhere, has, in_memory, on_servers
 
 
@@ -151,6 +151,22 @@ async def test_a_log_that_is_deleted_ends_its_readers_and_can_be_made_anew(scene
     await client.queue(scene.log).push({"data": "new"})
     await scene.reads(client).limit(1).consume(scene.noting(seen))
     assert seen == [0, 1, 2, "new"]
+
+
+@in_memory
+async def test_a_lane_that_was_moved_far_back_does_not_seem_to_have_caught_up(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(moving, "COUNTED", 5)
+    client = await scene.open()
+    for lane in ("a", "b"):
+        queue = client.queue(scene.log).partition(lane)
+        await queue.push([{"data": lane + str(n)} for n in range(6)])
+    await scene.reads(client).limit(12).consume(scene.noting([]))
+    await scene.reads(client).partition("a").seek({"to": "first"})
+    for behind in (await scene.reads(client).lag(), await scene.reads(client).partition("a").lag()):
+        assert behind.messages >= 6 and not behind.exact
+    assert await scene.reads(client).partition("b").lag() == Lag(0)
 
 
 @in_memory

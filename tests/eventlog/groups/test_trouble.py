@@ -202,6 +202,10 @@ async def test_what_retention_took_is_told_or_counted_and_segments_are_no_gap(sc
         assert told.value.until > told.value.first
     with pytest.raises(RetentionPassed):
         await scene.reads(await scene.open()).pop()
+    back = scene.reads(await scene.open())
+    for count in (0, 10):  # not to where nothing is
+        (moved,) = await back.seek({"back": count, "dry_run": True})
+        assert moved.after >= told.value.until
     seen: list[Any] = []
     skipping = scene.reads(await scene.open()).config({"on_gap": "skip"})
     reader = await skipping.start(scene.noting(seen))
