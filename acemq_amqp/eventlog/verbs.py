@@ -156,12 +156,18 @@ async def _back(popping: Popping, messages: Sequence[LogMessage], error: object)
     first: dict[str, LogMessage] = {}
     for message in sorted(messages, key=lambda each: each.offset):
         first.setdefault(message.partition, message)
+    late: list[LeaseLost] = []
     for message in first.values():
         verdict = verdict_of(said, message.attempt, limit=settings.retry_limit, delay=0)
-        if isinstance(verdict, Dead) and settings.dead_letters:
-            await popping.give_up(message, verdict.reason)
-        else:
-            await popping.put_back(message)
+        try:
+            if isinstance(verdict, Dead) and settings.dead_letters:
+                await popping.give_up(message, verdict.reason)
+            else:
+                await popping.put_back(message)
+        except LeaseLost as failure:  # the others are given back all the same
+            late.append(failure)
+    if late:
+        raise late[0]
 
 
 def _refuse_foreign(message: object, named: Mapping[str, Any]) -> None:

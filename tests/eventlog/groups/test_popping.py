@@ -168,6 +168,19 @@ async def test_acks_of_another_group_or_of_no_message_are_refused(scene: Scene) 
 
 
 @on_servers
+async def test_what_is_given_back_may_span_lanes_and_says_what_was_late(scene: Scene) -> None:
+    client, queue = await filled(scene, lanes=3, each=1)
+    messages = await queue.batch(10).pop()
+    await client.ack(messages[:1])
+    with pytest.raises(LeaseLost, match="acknowledged before"):
+        await client.ack(messages, False)
+    again = await queue.batch(10).pop()
+    assert told(again) == [("1", 0), ("2", 0)]
+    await client.ack(again)
+    assert await queue.lag() == Lag(0)
+
+
+@on_servers
 async def test_one_ack_may_span_lanes_and_says_what_was_late(scene: Scene) -> None:
     client, queue = await filled(scene, lanes=3, each=1)
     messages = await queue.batch(10).pop()
