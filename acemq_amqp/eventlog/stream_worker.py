@@ -9,11 +9,12 @@ messages that may have ended it are known, and are worked on one by one.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
-from acemq_amqp.errors import AceMQError
+from acemq_amqp.ack import described
+from acemq_amqp.errors import AceMQError, BrokerError, StoreError
 from acemq_amqp.eventlog.cycle import Batch, Cycle, reason_of
 from acemq_amqp.eventlog.errors import QueryFailed
 from acemq_amqp.eventlog.failing import dead_letter, killed_readers
@@ -103,8 +104,9 @@ class StreamWorker:
                 if hold.stands.caught_up:
                     return
                 continue
-            dead = killed_readers(ended + 1, self._reading.settings.retry_limit)
-            if dead is not None:
+            settings = self._reading.settings
+            dead = killed_readers(ended + 1, settings.retry_limit)
+            if dead is not None and settings.dead_letters:
                 letter = self._letter(records[0], dead.reason, ended)
                 hold.finish(records[0])
                 await hold.commit(Step(0, begun=end, records=(letter,)))
@@ -132,7 +134,7 @@ class StreamWorker:
             change = await self._windowing.fold(batch.events)
             batch.failed |= {event.offset: error for event, error in change.folded.failed}
         self._count_failures(batch)
-        outputs = [*batch.outputs, *self._cycle.results(change.closed.results)]
+        outputs = [*batch.outputs, *self._results(change)]
         await self._tell(outputs)
         self._hold.finish(batch.done[-1])
         upcoming = list(records[len(batch.done) :])
@@ -185,7 +187,7 @@ class StreamWorker:
         await self._write(change, outputs, batch, begun)
         while change.more and self._windowing is not None:
             change = await self._windowing.rest()
-            outputs = self._cycle.results(change.closed.results)
+            outputs = self._results(change)
             await self._tell(outputs)
             await self._write(change, outputs, Batch(), self._hold.begun)
 
@@ -232,7 +234,28 @@ class StreamWorker:
         if self._windowing is None:
             return batch.records
         late = self._cycle.late(change.folded.side, self._hold.stream)
-        return records_of(job.sink, outputs, now) + records_of(job.late, late, now)
+        with self._giving():
+            return records_of(job.sink, outputs, now) + records_of(job.late, late, now)
+
+    def _results(self, change: Change) -> list[Output]:
+        with self._giving():
+            return self._cycle.results(change.closed.results)
+
+    @contextmanager
+    def _giving(self) -> Iterator[None]:
+        """
+        :raises QueryFailed: a result cannot be made, or cannot travel; trying again is no help
+        """
+        try:
+            yield
+        except (StoreError, BrokerError):  # a payload's store is away, say
+            raise
+        except Exception as failure:
+            raise QueryFailed(
+                f"acemq: query {self._run.query.id!r} cannot give a result: {described(failure)}. "
+                "What it was made of is not committed: mend what stands behind aggregate(), and "
+                "run it again"
+            ) from failure
 
     def _user_writes(self, outputs: Sequence[Output]) -> Callable[[Any], None] | None:
         writes = self._run.job.writes
@@ -270,7 +293,7 @@ class StreamWorker:
         ends = await self._reading.log.ends(self._hold.stream)
         if ends.tail >= self._hold.stands.upto:
             return
-        outputs = self._cycle.results(change.closed.results)
+        outputs = self._results(change)
         await self._tell(outputs)
         await self._commit(change, outputs, Batch())
 

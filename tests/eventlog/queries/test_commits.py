@@ -12,6 +12,8 @@ import pytest
 
 from acemq_amqp.errors import StoreError
 from acemq_amqp.eventlog import EventLog, LogStore, QueryFailed, Stream
+from acemq_amqp.eventlog.selection import QUERY_GROUPS
+from acemq_amqp.eventlog.store import Step
 from acemq_amqp.patterns.waiting import driven
 from tests.eventlog.queries.scene import (
     Event,
@@ -157,6 +159,47 @@ async def test_a_message_that_cannot_be_counted_is_a_dead_letter_with_its_reason
     reasons = {str(payload): headers["x-acemq-error"] for payload, headers in dead}
     assert "type str, which is no number" in reasons["seven"]
     assert "type dict, which is no number" in reasons["{}"]
+
+
+@in_memory
+@pytest.mark.parametrize(
+    ("after", "told"),
+    [(lambda data: data["total"], "KeyError: 'total'"), (lambda data: {1}, "no spelling for a set")],
+)
+async def test_a_result_that_cannot_be_sent_ends_the_query_and_says_so(
+    scene: Scene, after: Callable[[Any], Any], told: str
+) -> None:
+    log = await scene.open()
+    source, totals, query_id = scene.name("numbers"), scene.name("totals"), scene.name("q")
+    await scene.push(source, NUMBERS)
+    running = await summing(scene, log, source, totals).map(after).run(query_id=query_id)
+    with pytest.raises(QueryFailed, match=f"query {query_id!r} cannot give a result.*{told}"):
+        await running.ended()
+    status = await running.status()
+    assert status.state == "failed" and status.lag is not None and status.lag.messages == 6
+    mended = summing(scene, log, source, totals).map(lambda data: data)
+    async with await mended.run(query_id=query_id):
+        assert await the_sum(scene, totals) == SUM
+
+
+@in_memory
+async def test_without_dead_letters_no_message_is_given_up_that_ended_its_runners(
+    scene: Scene,
+) -> None:
+    log = await scene.open()
+    source, totals, query_id = scene.name("numbers"), scene.name("totals"), scene.name("q")
+    await scene.push(source, NUMBERS)
+    position = await scene.store.create(f"{QUERY_GROUPS}{query_id}", source, 0, "")
+    held = await scene.store.hold(position.fence.group, source, "ended")
+    assert await scene.store.commit(held.fence, "ended", Step(0, begun=7, attempts=9))
+    await scene.store.release(held.fence, "ended")
+    reads = log.queue(source).config({"dead_letters": False})
+    query = scene.stream(reads.subscription_mode("all"))
+    query.window_tumbling(seconds=60, event_time=lambda n: 60 * (n == 0), idle_lanes="wait")
+    query.aggregate({"sum": lambda number: number}).to(as_given(log.queue(totals)))
+    async with await query.run(query_id=query_id) as running:
+        assert await the_sum(scene, totals) == SUM
+        assert (await running.status()).dead_letters == 0
 
 
 @in_memory
