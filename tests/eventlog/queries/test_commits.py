@@ -164,7 +164,10 @@ async def test_a_message_that_cannot_be_counted_is_a_dead_letter_with_its_reason
 @in_memory
 @pytest.mark.parametrize(
     ("after", "told"),
-    [(lambda data: data["total"], "KeyError: 'total'"), (lambda data: {1}, "no spelling for a set")],
+    [
+        (lambda data: data["total"], "KeyError: 'total'"),
+        (lambda data: {1}, "no spelling for a set"),
+    ],
 )
 async def test_a_result_that_cannot_be_sent_ends_the_query_and_says_so(
     scene: Scene, after: Callable[[Any], Any], told: str
