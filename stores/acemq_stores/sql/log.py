@@ -6,6 +6,7 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from itertools import count
 from typing import Any, Final, TypeVar
 
 from acemq_amqp.durations import Duration, seconds
@@ -154,7 +155,13 @@ class SqlLogStore:
         self, fence: Fence, wanted: Mapping[str, int], token: str
     ) -> list[LaneLease]:
         """Leases lanes that are free and stand where the caller thinks."""
-        return await self._do(log_places.lease_lanes, fence, wanted, token, self._lease)
+        tries = count()
+
+        def work(session: Session) -> list[LaneLease]:
+            again = next(tries) > 0
+            return log_places.lease_lanes(session, fence, wanted, token, self._lease, again)
+
+        return await self._do(work)
 
     async def renew_lanes(self, fence: Fence, lanes: Sequence[str], token: str) -> set[str]:
         """Begins leases anew, and returns the lanes that are still leased under that token."""

@@ -174,9 +174,12 @@ def _delete(session: Session, numbers: list[int]) -> int:
 
 
 def lease_lanes(
-    session: Session, fence: Fence, wanted: Mapping[str, int], token: str, lease: float
+    session: Session, fence: Fence, wanted: Mapping[str, int], token: str, lease: float, again: bool
 ) -> list[LaneLease]:
-    """Leases lanes."""
+    """Leases lanes.
+
+    :param again: this call was tried before, and may have been done
+    """
     place = fenced(session, fence)
     if place is None or place.held:
         return []
@@ -188,6 +191,7 @@ def lease_lanes(
         token=token,
         lease=lease,
         watermark=place.next,
+        again=int(again),
         rows=lane_offsets(wanted, "lane", "next"),
     )
     leased = {lane.lane: lane for lane in map(lease_of, found)}

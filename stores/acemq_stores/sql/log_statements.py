@@ -133,7 +133,8 @@ DELETE_PLACES: Final = Statement("delete_places", "DELETE FROM {table} WHERE num
 
 # ---------------------------------------------------------------- lanes
 
-#: A lane without a row stands where the caller says, which is not below the watermark.
+#: A lane without a row stands where the caller says, which is not below the watermark. Where a
+#: call whose answer was lost is done again, what it leased is its own.
 LEASE_LANES: Final = over(
     "lease_lanes",
     """
@@ -143,8 +144,12 @@ FROM {rows}
 WHERE given.next >= :watermark
     OR EXISTS (SELECT 1 FROM {table}_lanes l WHERE l.place = :place AND l.lane = given.lane)
 ON CONFLICT (place, lane) DO UPDATE
-    SET attempts = {table}_lanes.attempts + 1, token = excluded.token, until = excluded.until
-    WHERE {table}_lanes.until <= {now} AND {table}_lanes.next = excluded.next
+    SET attempts = {table}_lanes.attempts
+            + CASE WHEN {table}_lanes.until <= {now} THEN 1 ELSE 0 END,
+        token = excluded.token, until = excluded.until
+    WHERE ({table}_lanes.until <= {now}
+            OR (CAST(:again AS integer) = 1 AND {table}_lanes.token = excluded.token))
+        AND {table}_lanes.next = excluded.next
 RETURNING lane, next, attempts""",
     lane="text",
     next="bigint",

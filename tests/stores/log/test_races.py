@@ -14,7 +14,7 @@ import pytest
 from psycopg import errors
 
 from acemq_amqp import ConfigurationError
-from acemq_amqp.eventlog.store import Step
+from acemq_amqp.eventlog.store import LaneLease, Step
 from acemq_amqp.patterns.waiting import driven
 from acemq_stores import SqlLogStore
 from tests.stores import databases
@@ -258,9 +258,8 @@ def test_work_that_the_database_undid_is_done_again(group: Group, database: str)
     assert (len(calls), counted(database), group.position().next) == (2, 1, 11)
 
 
-@pytest.mark.server
-def test_a_commit_whose_answer_was_lost_is_not_done_twice(postgres_database: str) -> None:
-    lost: list[Exception] = []
+def losing_answers(database: str, lost: list[Exception]) -> SqlLogStore:
+    """A store that is told an error after a commit that was made, for each in a list."""
 
     class Unlucky(psycopg.Connection[Any]):
         def commit(self) -> None:
@@ -268,12 +267,31 @@ def test_a_commit_whose_answer_was_lost_is_not_done_twice(postgres_database: str
             if lost:
                 raise lost.pop()
 
+    return SqlLogStore(lambda: Unlucky.connect(database))
+
+
+@pytest.mark.server
+def test_lanes_whose_lease_was_not_answered_are_leased_once(postgres_database: str) -> None:
+    lost: list[Exception] = []
+    store = losing_answers(postgres_database, lost)
+    fence = driven(store.create("g", "s", 1, "")).fence
+    lost.append(psycopg.OperationalError("the connection was cut"))
+    leased = driven(store.lease_lanes(fence, {"a": 1, "b": 2}, "mine"))
+    assert not lost
+    assert leased == [LaneLease("a", 1, 1), LaneLease("b", 2, 1)]
+    assert driven(store.lease_lanes(fence, {"a": 1, "b": 2}, "another's")) == []
+    store.close()
+
+
+@pytest.mark.server
+def test_a_commit_whose_answer_was_lost_is_not_done_twice(postgres_database: str) -> None:
+    lost: list[Exception] = []
     databases.run(
         postgres_database,
         "CREATE TABLE counts (name text PRIMARY KEY, n integer NOT NULL)",
         "INSERT INTO counts VALUES ('a', 0)",
     )
-    store = SqlLogStore(lambda: Unlucky.connect(postgres_database))
+    store = losing_answers(postgres_database, lost)
     driven(store.create("g", "s", 1, ""))
     position = driven(store.hold("g", "s", "one"))
     assert position is not None
