@@ -231,9 +231,7 @@ def test_a_result_past_the_limit_is_not_kept_and_counted(ledger: Ledger, call: C
 # ------------------------------------------------------------ keys
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(key=st.text(min_size=1), other=st.text(min_size=1))
 def test_any_text_is_a_key_and_is_told_from_any_other(ledger: Ledger, key: str, other: str) -> None:
     from acemq_amqp.patterns.waiting import driven

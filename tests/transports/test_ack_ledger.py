@@ -162,7 +162,7 @@ class LedgerAgainstChannel(RuleBasedStateMachine):
 
 
 TestLedgerAgainstChannel = LedgerAgainstChannel.TestCase
-TestLedgerAgainstChannel.settings = settings(deadline=None, max_examples=150)
+TestLedgerAgainstChannel.settings = settings(max_examples=150)
 
 
 def test_of_many_threads_that_settle_one_delivery_one_succeeds() -> None:

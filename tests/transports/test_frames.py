@@ -9,7 +9,7 @@ import pamqp.commands
 import pamqp.header
 import pamqp.heartbeat
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from acemq_amqp.errors import ConfigurationError
@@ -26,7 +26,6 @@ from tests.transports.wire_bytes import frames_of, outgoing
 _names = st.text(st.characters(codec="utf-8"), max_size=60)
 
 
-@settings(deadline=None)
 @given(st.integers(1, 65535), _names, _names, st.binary(max_size=200), st.integers(60, 100))
 def test_a_publish_is_method_header_and_body_in_frames_that_fit(
     channel: int, exchange: str, key: str, body: bytes, frame_max: int

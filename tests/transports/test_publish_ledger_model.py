@@ -148,7 +148,7 @@ def _named(outcome: Outcome) -> str:
 
 
 TestLedgerAgainstBroker = LedgerAgainstBroker.TestCase
-TestLedgerAgainstBroker.settings = settings(deadline=None, max_examples=150)
+TestLedgerAgainstBroker.settings = settings(max_examples=150)
 
 
 def test_many_threads_each_get_their_outcomes() -> None:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pamqp.commands import Basic, Channel, Confirm, Connection
 
@@ -157,7 +157,6 @@ def _fed(pieces: list[bytes]) -> tuple[list[WireEvent], bytes]:
     return events, passed.replace(HEARTBEAT_FRAME, b"")
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, len(_SCRIPT))).map(sorted))
 def test_cuts_anywhere_make_no_difference(cuts: list[int]) -> None:
     edges = [0, *cuts, len(_SCRIPT)]
@@ -175,7 +174,6 @@ _messages = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(_messages)
 def test_every_delivery_comes_out_as_it_was_sent(
     messages: list[tuple[int, int, bytes, int]],
@@ -292,7 +290,6 @@ def test_an_answer_in_another_protocol_is_left_to_the_driver() -> None:
     assert tap.feed(b"\x09\x01") == ([], b"\x09\x01")
 
 
-@settings(deadline=None)
 @given(st.lists(st.binary(max_size=40), max_size=5))
 def test_arbitrary_bytes_give_events_or_a_wire_error(pieces: list[bytes]) -> None:
     tap = Tap()
@@ -306,7 +303,6 @@ _payloads = st.sampled_from([60, 71, 50, 72, 80, 120, 30]).flatmap(
 )
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.sampled_from([1, 2, 3, 8]), _payloads | st.binary(max_size=30))))
 def test_frames_of_nonsense_give_events_or_a_wire_error(frames: list[tuple[int, Any]]) -> None:
     with suppress(WireError):

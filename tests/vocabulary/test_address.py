@@ -6,7 +6,7 @@ from dataclasses import replace
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from acemq_amqp.address import Address, parse_address, parse_addresses
@@ -149,7 +149,6 @@ def test_what_is_shown_has_no_password_and_is_an_address_again() -> None:
 _any_text = st.text(st.characters(codec="utf-8"))
 
 
-@settings(deadline=None)
 @given(_any_text, _any_text, _any_text.filter(bool))
 def test_quoted_credentials_and_vhosts_come_back_equal(
     username: str, password: str, vhost: str
@@ -159,7 +158,6 @@ def test_quoted_credentials_and_vhosts_come_back_equal(
     assert (address.username, address.password, address.vhost) == (username, password, vhost)
 
 
-@settings(deadline=None)
 @given(st.text())
 def test_any_text_is_an_address_or_refused(url: str) -> None:
     for candidate in (url, f"amqp://{url}"):

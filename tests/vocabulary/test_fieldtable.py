@@ -15,7 +15,7 @@ import pamqp.decode
 import pamqp.encode
 import pika.data
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from acemq_amqp.errors import ConfigurationError
@@ -61,7 +61,6 @@ def _typed(value: Any) -> Any:
     return type(value), value
 
 
-@settings(deadline=None)
 @given(_tables)
 def test_every_value_that_travels_comes_back_with_its_type(table: dict[str, Any]) -> None:
     assert _typed(decode_table(encode_table(table))) == _typed(table)
@@ -255,7 +254,6 @@ def test_a_nested_value_cannot_read_past_its_table() -> None:
     assert decode_table(raw) == {"n": {}, "a": 0}
 
 
-@settings(deadline=None)
 @given(_tables, st.data())
 def test_a_table_cut_anywhere_keeps_its_first_entries(
     table: dict[str, Any], data: st.DataObject
@@ -265,14 +263,12 @@ def test_a_table_cut_anywhere_keeps_its_first_entries(
     assert list(cut.items()) == list(table.items())[: len(cut)]
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_arbitrary_bytes_are_read_without_an_error(raw: bytes) -> None:
     decode_table(raw)
     HeaderTable(raw).edited(drop={"a"}, put={"b": 1})
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from([b"\x01a", b"F", b"A", b"\x00\x00\x00\x09", b"S", b"D", b"T"])))
 def test_bytes_that_look_like_tables_are_read_without_an_error(pieces: list[bytes]) -> None:
     decode_table(b"".join(pieces))
@@ -370,7 +366,6 @@ def test_every_entry_of_a_name_that_stands_twice_is_dropped() -> None:
     assert dict(table.edited(drop={"a"}).values()) == {"b": 2}
 
 
-@settings(deadline=None)
 @given(_tables, st.sets(_keys), st.dictionaries(_keys, _plain, max_size=3))
 def test_edits_are_those_of_a_dict(
     table: dict[str, Any], drop: set[str], put: dict[str, Any]
@@ -380,7 +375,6 @@ def test_edits_are_those_of_a_dict(
     assert dict(HeaderTable.of(table).edited(drop, put).values()) == expected
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_an_edit_that_changes_nothing_keeps_every_byte(raw: bytes) -> None:
     assert HeaderTable(raw).edited().raw == raw

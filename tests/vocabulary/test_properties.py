@@ -9,7 +9,7 @@ import pamqp.commands
 import pamqp.header
 import pika.spec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from acemq_amqp.errors import ConfigurationError
@@ -45,7 +45,6 @@ EVERY = Properties(
 )
 
 
-@settings(deadline=None)
 @given(_properties)
 def test_properties_come_back_equal(properties: Properties) -> None:
     assert Properties.decode(properties.encode()) == properties
@@ -58,13 +57,11 @@ def test_absent_and_empty_text_are_kept_apart() -> None:
     assert Properties.decode(b"\x00\x00").headers is EMPTY_TABLE
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=300))
 def test_arbitrary_bytes_are_read_without_an_error(raw: bytes) -> None:
     Properties.decode(raw)
 
 
-@settings(deadline=None)
 @given(_properties, st.data())
 def test_properties_cut_anywhere_keep_the_first_fields(
     properties: Properties, data: st.DataObject

@@ -90,7 +90,7 @@ class Model(RuleBasedStateMachine):
 
 
 TestShelf = Model.TestCase
-TestShelf.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+TestShelf.settings = settings(max_examples=60, stateful_step_count=25)
 
 
 def test_a_busy_lane_with_more_than_its_share_is_dropped_when_it_is_full() -> None:

@@ -103,7 +103,7 @@ def test_an_hour_that_a_clock_shows_twice_is_two_windows() -> None:
     assert (end, second) == (first + HOUR, first + HOUR)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.sampled_from(
         ["0 * * * *", "*/15 * * * *", "30 2 * * *", "0,30 1-3 * * *", "0 0 1 * *", "0 */5 * * *"]

@@ -23,7 +23,7 @@ from acemq_amqp.eventlog.windows import (
 )
 from tests.eventlog.windows.cycles import Cycles, numbered, totals
 
-many = settings(max_examples=60, deadline=None)
+many = settings(max_examples=60)
 
 amounts = st.one_of(
     st.integers(-(10**20), 10**20),

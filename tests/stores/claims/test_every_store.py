@@ -71,7 +71,7 @@ def test_a_key_that_no_store_issues_is_refused(lasting: StoreStand, verb: str, k
 
 
 @given(key=st.text(max_size=200))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_text_breaks_a_store(lasting: StoreStand, key: str) -> None:
     if is_key(key):
         return

@@ -288,5 +288,5 @@ def test_memory_and_sqlite_agree(machine: type[TwoStores], both_stands: list[Sta
     TwoStores.stands = both_stands
     run_state_machine_as_test(
         machine,
-        settings=settings(max_examples=70, stateful_step_count=40, deadline=None, derandomize=True),
+        settings=settings(max_examples=70, stateful_step_count=40, derandomize=True),
     )
