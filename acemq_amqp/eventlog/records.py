@@ -34,6 +34,8 @@ _REVISION: Final = names.LOG_WINDOW_PREFIX + "revision"
 _ID: Final = names.LOG_WINDOW_PREFIX + "id"
 #: Ids with a comma between them; not there where there are none.
 _REPLACES: Final = names.LOG_WINDOW_PREFIX + "replaces"
+#: So many ids fit into a frame as brokers take them by default.
+_MOST_REPLACED: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +45,8 @@ class WindowInfo:
     :ivar start: seconds since the epoch, as ``end``
     :ivar revision: 0 for the first result, one more for each that corrects it
     :ivar id: the same whenever and wherever this result is seen
-    :ivar replaces: ids of results told before that this one stands for; none with revision 0,
-        unless sessions became one
+    :ivar replaces: ids of results told before that this one stands for, the last 1000 of them; none
+        with revision 0, unless sessions became one
     """
 
     key: str
@@ -127,7 +129,7 @@ def window_headers(window: WindowInfo) -> dict[str, Any]:
         _ID: window.id,
     }
     if window.replaces:
-        told[_REPLACES] = ",".join(window.replaces)
+        told[_REPLACES] = ",".join(window.replaces[-_MOST_REPLACED:])
     return told
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from acemq_amqp.eventlog.records import (
     record_of,
     window_headers,
 )
+from acemq_amqp.fieldtable import encode_table
 from tests.core.arrivals import arrival
 
 WINDOW = WindowInfo("k", 1700000000.1234567, 1700000060.0, 2, "ab12", ("cd34", "ef56"))
@@ -33,6 +35,13 @@ def test_a_push_is_read_as_it_was_written() -> None:
     told = (record.stream, record.offset, record.id, record.lane, record.time, record.mark)
     assert told == ("log.1", 7, "m-1", "north", 1700000000.123, "")
     assert record.window == WINDOW
+
+
+def test_of_what_a_result_replaces_as_many_are_named_as_fit_into_a_frame() -> None:
+    ids = tuple(f"{number:064x}" for number in range(5000))
+    told = window_headers(replace(WINDOW, replaces=ids))
+    assert len(encode_table(told)) < 128 * 1024 - 4096
+    assert read(**told).window == replace(WINDOW, replaces=ids[-1000:])
 
 
 def test_a_mark_is_told_from_a_message() -> None:
