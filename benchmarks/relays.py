@@ -25,6 +25,8 @@ from benchmarks.workload import PAYLOAD
 KEYS = 200
 #: seconds; short, so that relays share out the keys in the time that they are given for it
 LEASE = 3.0
+#: records of a claim, as a relay is given where thousands wait
+BATCH = 500
 _SHARING = 1.5
 _LOOK = 0.005
 
@@ -95,7 +97,7 @@ def relay_awaiting(load: Load, together: Barrier, there: Event) -> None:
 async def _relay_awaiting(load: Load, together: Barrier, there: Event) -> None:
     store = SqlOutboxStore(load.database, lease=LEASE)
     async with acemq_amqp.connect(load.url) as mq:
-        relay = OutboxRelay(mq, store)
+        relay = OutboxRelay(mq, store, batch=BATCH)
         await relay.sweep()
         await asyncio.to_thread(together.wait)
         while not there.is_set():
@@ -112,7 +114,7 @@ def relay_blocking(load: Load, together: Barrier, there: Event) -> None:
     """One process of the blocking flavour."""
     store = SqlOutboxStore(load.database, lease=LEASE)
     with blocking.connect(load.url) as mq:
-        relay = BlockingRelay(mq, store)
+        relay = BlockingRelay(mq, store, batch=BATCH)
         relay.sweep()
         together.wait()
         while not there.is_set():

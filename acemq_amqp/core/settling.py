@@ -292,11 +292,16 @@ class Settler:
             return
         queue, result = job.consumer.queue, job.hop.result
         if result == "retried":
-            where = "broker" if job.hop.rung is not None else "consumer"
-            if headers.ATTEMPT not in job.hop.put:
-                where = "requeued"  # a put-back, which counts no attempt
-            self._observing.count("acemq.messages.retried.total", {"queue": queue, "where": where})
+            labels = {"queue": queue, "where": _where(job.hop)}
+            self._observing.count("acemq.messages.retried.total", labels)
         elif result in ("rejected", "dead_lettered", "parked"):
             self._observing.count(
                 "acemq.messages.dead.lettered.total", {"queue": queue, "outcome": result}
             )
+
+
+def _where(hop: Hop) -> str:
+    """Where it waited for its next attempt; one that was put back is still in its last."""
+    if headers.ATTEMPT not in hop.put:
+        return "requeued"
+    return "consumer" if hop.rung is None else "broker"

@@ -37,6 +37,7 @@ from acemq_amqp.patterns.outbox import (
 from acemq_amqp.patterns.outbox_relay import OutboxRelay
 from acemq_amqp.patterns.replay_plan import ReplayResult, ReplayStopped
 from acemq_amqp.patterns.replaying import replay
+from acemq_amqp.retention import StreamRetention
 
 if TYPE_CHECKING:
     from acemq_stores import FilesystemClaimCheckStore
@@ -67,6 +68,7 @@ __all__ = [
     "OutboxStore",
     "ReplayResult",
     "ReplayStopped",
+    "StreamRetention",
     "TransactionEnded",
     "browse",
     "claim_key_of",

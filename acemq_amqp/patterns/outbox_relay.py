@@ -67,7 +67,8 @@ class OutboxRelay:
     :param connection: what it publishes on
     :param store: where the records are
     :param interval: between looks, while nothing is due
-    :param batch: records of a claim; of those without an ordering key as many
+    :param batch: records of a claim; of those without an ordering key as many. A backlog of many
+        thousands goes faster in larger ones, such as 500
     :param concurrency: records that are published at once, each of another ordering key
     :param observer: sees what docs/operations.md lists as ``acemq.outbox``; the connection's own
         does not
@@ -80,7 +81,7 @@ class OutboxRelay:
         store: OutboxStore,
         *,
         interval: Duration = 1.0,
-        batch: int = 500,
+        batch: int = 100,
         concurrency: int = 100,
         observer: Observer | None = None,
     ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from acemq_amqp import HealthStatus, Message, Metrics, PublishingPaused, retry
 from acemq_amqp.metrics import Key
-from tests.contract.api import Api
+from tests.contract.api import Api, holds
 from tests.contract.seen import Seen
 from tests.contract.waiting import until
 
@@ -67,6 +67,22 @@ async def test_handlers_in_flight_and_their_attempts(api: Api) -> None:
     gate.open()
     await until(lambda: metrics.gauges[in_flight] == 0, "the handlers' ends")
     assert metrics.total("acemq.consume.attempts", queue=queue) == 2
+
+
+async def test_a_message_that_is_put_back_is_told_from_a_retry(api: Api) -> None:
+    metrics, seen = Metrics(), Seen()
+    mq = await api.connect(observer=metrics)
+    queue = await api.queue(mq, quorum=False)
+    await mq.publisher("", queue).send(1)
+    await holds(mq, queue, 1)
+    pulled = await mq.pull(queue)
+    assert pulled is not None
+    await pulled.requeue()
+    await mq.consume(queue, seen)
+    assert (await seen.first()).envelope.attempt == 1
+    retried = "acemq.messages.retried.total"
+    await until(lambda: metrics.total(retried, queue=queue) == 1, "the put-back to be counted")
+    assert metrics.total(retried, queue=queue, where="requeued") == 1
 
 
 async def test_a_pause_is_told_as_it_comes_and_goes(troubled: Api) -> None:
