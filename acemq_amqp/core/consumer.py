@@ -33,6 +33,7 @@ from acemq_amqp.core.settlement import Hop, Settlement, settlement_of
 from acemq_amqp.core.settling import Settler
 from acemq_amqp.core.telling import Telling
 from acemq_amqp.core.watch import ConsumerWatch
+from acemq_amqp.core.workers import Workers
 from acemq_amqp.durations import Duration, seconds
 from acemq_amqp.errors import BrokerError
 from acemq_amqp.message import Message
@@ -70,10 +71,7 @@ class Consumer:
         self._inbox = work.queue()
         self._idle = work.event()
         self._gone = work.event()
-        self._workers = [
-            work.spawn(self._serve(), f"acemq-{spec.queue}-{number}")
-            for number in range(1, spec.concurrency + 1)
-        ]
+        self._workers = Workers(work, self._serve, f"acemq-{spec.queue}", spec.concurrency)
         events = SubscriptionEvents(arrived=self._inbox.put, ended=self._ended)
         self._attachment = Attachment(spec, work, events, watch.retired, settler.doubt)
         self._isolation = Isolation(
@@ -327,6 +325,8 @@ class Consumer:
             return False
         self._held.add(arrival)
         self._moving.discard(arrival)
+        if self._attachment.probing:  # it ended no process, and others must not wait for it
+            self._work.spawn(self._attachment.open_up(arrival), f"acemq-{self.queue}-opening")
         return True
 
     def release(self, arrival: Arrival) -> bool:
@@ -368,7 +368,7 @@ class Consumer:
         idle = await self._idle.wait(limit)
         if self._hurried:
             limit = self._work.clock.monotonic()
-        self.in_time = await self._end_workers(limit) and idle and not self._hurried
+        self.in_time = await self._workers.end(self._inbox, limit) and idle and not self._hurried
         await self._attachment.end(limit)
         self._gone.set()
         self._watch.closed(self)
@@ -382,15 +382,6 @@ class Consumer:
             if self.release(arrival) and not self._settler.hasten(arrival):
                 self._moving.discard(arrival)
                 self._give_back(arrival)
-
-    async def _end_workers(self, limit: float) -> bool:
-        for _ in self._workers:
-            self._inbox.put(None)
-        ended = [await worker.join(limit) for worker in self._workers]
-        for worker, over in zip(self._workers, ended, strict=True):
-            if not over:
-                worker.cancel()
-        return all(ended)
 
     def hurry(self) -> None:
         """A second signal: what still runs is not waited for."""

@@ -75,6 +75,20 @@ async def test_a_held_wait_does_not_delay_the_next_message(api: Api) -> None:
     await holds(mq, retry_queue(queue, _LONG), 1)
 
 
+async def test_a_redelivery_that_waits_does_not_delay_the_rest(api: Api) -> None:
+    mq = await api.connect(retry=fixed_retry(2, _LONG))
+    queue = await api.queue(mq)
+    await mq.publisher("", queue).send("slow")
+    await delivered_in_vain(api, queue)  # so a consumer begins with care
+    seen = Seen(by_payload(slow=answering(retry())))
+    consumer = await mq.consume(queue, seen)
+    await seen.first()
+    await mq.publisher("", queue).send_many(["one", "two"])
+    await seen.count(3)
+    assert seen.payloads == ["slow", "one", "two"]
+    assert consumer.unsettled == 1
+
+
 async def test_the_rest_flows_while_some_wait(api: Api) -> None:
     mq = await api.connect(retry=fixed_retry(2, _LONG))
     queue = await api.queue(mq)

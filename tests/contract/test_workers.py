@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import pytest
 
-from acemq_amqp import NotFound
+from acemq_amqp import Message, NotFound
 from tests.contract.api import Api, holds
 from tests.contract.seen import Answer, Gate, Seen, by_payload
 from tests.contract.waiting import until
@@ -128,3 +131,26 @@ async def test_a_consumer_may_be_given_a_tag_and_arguments(api: Api) -> None:
     await mq.publisher("", queue).send(1)
     await seen.first()
     assert later.messages == []
+
+
+@pytest.mark.parametrize("flavour", ["async"], indirect=True)
+async def test_a_handler_whose_task_is_cancelled_costs_no_worker_and_no_message(api: Api) -> None:
+    mq = await api.connect()
+    queue = await api.queue(mq)
+    seen = Seen()
+    cancelled: list[Any] = []
+
+    async def handle(message: Message) -> None:
+        if message.payload == 0 and not cancelled:
+            cancelled.append(message)
+            task = asyncio.current_task()
+            assert task is not None
+            task.cancel()
+            await asyncio.sleep(0)
+        seen(message)
+
+    await mq.consume(queue, handle)
+    await mq.publisher("", queue).send_many(range(5))
+    await seen.count(5)
+    assert sorted(seen.payloads) == list(range(5))
+    await holds(mq, queue, 0)
