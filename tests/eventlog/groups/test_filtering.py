@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from acemq_amqp.core.connection import Connection as CoreConnection
+from acemq_amqp.core.reading import StreamEnds
 from acemq_amqp.eventlog import EventLog, Lag, LogQueue, LogReplaced, attached, shelf
+from tests.core.arrivals import arrival
 from tests.eventlog.groups.scene import Scene, in_memory, on_servers
 
 _FROM = 20
@@ -155,3 +157,34 @@ async def test_a_lane_that_stands_past_the_end_is_in_another_log(scene: Scene) -
     await scene.store().seek("g", scene.log, 500, "", "a")
     with pytest.raises(LogReplaced):
         await scene.reads(client).partition("a").pop()
+
+
+class _Stub:
+    """A stream that begins at an offset, and a reader that is given two messages of it."""
+
+    stream = "s"
+
+    def __init__(self, oldest: int) -> None:
+        self._ends = StreamEnds(oldest, 100, "")
+
+    async def ends(self, stream: str) -> StreamEnds:
+        return self._ends
+
+    async def take(self, most: int, deadline: float | None) -> list[Any]:
+        return [arrival({"x-stream-offset": offset}) for offset in (20, 60)]
+
+
+def _filtered(oldest: int) -> tuple[attached.Filtered, attached.Gaps]:
+    stub: Any = _Stub(oldest)
+    gaps = attached.Gaps("skip")
+    source = attached.Source(stub, stub, gaps)
+    return attached.Filtered(source, "g", stub, shelf.Seam(10, ""), 100), gaps
+
+
+@pytest.mark.parametrize(("oldest", "missed"), [(0, 0), (10, 0), (15, 5), (20, 10), (50, 39)])
+async def test_what_is_left_out_is_no_gap_and_what_retention_may_have_taken_is(
+    oldest: int, missed: int
+) -> None:
+    stands, gaps = _filtered(oldest)
+    assert [record.offset for record in await stands.take(9, None)] == [20, 60]
+    assert gaps.missed == missed
