@@ -15,8 +15,9 @@ from acemq_amqp.core.ports import Deadline
 from acemq_amqp.core.reading import StreamEnds, StreamReader
 from acemq_amqp.eventlog.errors import passed, replaced
 from acemq_amqp.eventlog.log import Log
-from acemq_amqp.eventlog.records import LogRecord, record_of
+from acemq_amqp.eventlog.records import DEFAULT_LANE, LogRecord, record_of
 from acemq_amqp.eventlog.settings import OnGap
+from acemq_amqp.eventlog.shelf import TRAILING, Seam
 from acemq_amqp.eventlog.store import Position
 from acemq_amqp.offsets import Offset
 
@@ -25,6 +26,14 @@ log = logging.getLogger("acemq_amqp")
 #: Each segment of a stream begins with a note of the broker's own that takes one offset. A segment
 #: that is gone had a message as well, so more offsets than that are missing where messages are.
 _BROKERS_OWN = 1
+
+#: A lane alone is filtered by the broker where it has so much before it: farther than where a lane
+#: is moved on to, so that it does not begin there anew.
+FILTERED_FROM = 5 * TRAILING
+#: How far is looked for what other lanes have: beyond a lane, in all, and at a time.
+_BEYOND = 1000
+_LOOKED_AT = 20_000
+_GLANCE = 100
 
 
 class Gaps:
@@ -66,27 +75,27 @@ class Attached:
     :ivar upto: the offset after the last message that was taken
     :ivar last: the id of that message; ``""`` where it is not known
     :ivar tail: offset of the last message there was when it was attached
-    :ivar blind: where it began is past messages of other lanes that the group may not have read
+    :ivar others: where what other lanes have due, and this may not show, begins at the earliest
+    :ivar patience: what is known to be there comes within so many seconds
     """
+
+    patience = 10.0
 
     def __init__(
         self,
-        gaps: Gaps,
+        source: Source,
         group: str,
         reader: StreamReader,
-        upto: int,
-        last: str,
+        begins: Seam,
         tail: int,
-        *,
-        blind: bool = False,
+        others: Seam | None = None,
     ) -> None:
-        self._gaps = gaps
+        self._source = source
         self._group = group
         self._reader = reader
-        self.upto = upto
-        self.last = last
+        self.upto, self.last = begins
         self.tail = tail
-        self.blind = blind
+        self.others = others
 
     async def wait(self, deadline: Deadline) -> bool:
         """Waits until something is there to be taken; False at the deadline.
@@ -108,14 +117,14 @@ class Attached:
         if not records:
             return records
         if records[-1].offset + 1 - self.upto != len(records):
-            self._look_for_gaps(records)
+            await self._look_for_gaps(records)
         self.upto, self.last = records[-1].offset + 1, records[-1].id
         return records
 
-    def _look_for_gaps(self, records: list[LogRecord]) -> None:
+    async def _look_for_gaps(self, records: list[LogRecord]) -> None:
         upto = self.upto
         for record in records:
-            self._gaps.between(self._group, record.stream, upto, record.offset)
+            self._source.gaps.between(self._group, record.stream, upto, record.offset)
             upto = record.offset + 1
 
     @property
@@ -123,9 +132,37 @@ class Attached:
         """Whether all has been taken that was there when it was attached."""
         return self.upto > self.tail
 
+    @property
+    def over(self) -> bool:
+        """Whether it has given all that it is for, and is to be made anew."""
+        return False
+
     async def close(self) -> None:
         """Ends it."""
         await self._reader.close()
+
+
+class Filtered(Attached):
+    """An attachment to what one lane had until a mark; what others had the broker may leave out.
+
+    Holes in the offsets are no gaps then: what retention may have taken is told by where the
+    stream begins once they were passed.
+    """
+
+    patience = 60.0  # there may be much to leave out
+
+    async def _look_for_gaps(self, records: list[LogRecord]) -> None:
+        stream, upto = records[0].stream, self.upto
+        oldest = (await self._source.log.ends(stream)).oldest
+        for record in records:
+            if upto < oldest:
+                gone = min(oldest, record.offset)
+                self._source.gaps.between(self._group, stream, upto, gone)
+            upto = record.offset + 1
+
+    @property
+    def over(self) -> bool:
+        return self.caught_up
 
 
 async def attached(
@@ -147,10 +184,74 @@ async def attached(
     if lowest < ends.oldest:
         source.gaps.between(group, stream, lowest, ends.oldest)
     upto = max(lowest, ends.oldest)
+    others = None
+    # foreign messages are of the default lane, and may be filtered by anything
+    if lane is not None and lane != DEFAULT_LANE and ends.tail - upto >= FILTERED_FROM:
+        others = await first_of_others(source, position, ends, lane)
+        if others is not None:
+            return await _filtered(source, position, upto, lane, prefetch, others)
+    elif lane is not None and upto > position.next:
+        others = await first_of_others(source, position, ends, lane, upto)
     reader = await source.connection.read(stream, Offset(upto), prefetch=prefetch)
     last = position.anchor if upto == position.next else ""
-    blind = upto > max(position.next, ends.oldest)
-    return Attached(source.gaps, group, reader, upto, last, ends.tail, blind=blind)
+    return Attached(source, group, reader, Seam(upto, last), ends.tail, others)
+
+
+async def _filtered(
+    source: Source, position: Position, upto: int, lane: str, prefetch: int, others: Seam
+) -> Attached:
+    """Attaches to one lane, as far as there is something by now. The mark shows that it is all."""
+    stream = position.fence.stream
+    end = await source.log.mark(stream)
+    reader = await source.connection.read(stream, Offset(upto), prefetch=prefetch, lanes=[lane])
+    return Filtered(source, position.fence.group, reader, Seam(upto, ""), end - 1, others)
+
+
+async def first_of_others(
+    source: Source, position: Position, ends: StreamEnds, lane: str, until: int | None = None
+) -> Seam | None:
+    """Where what other lanes have due begins: there the group's watermark has to wait.
+
+    It does not look very far: where it has found nothing by then, that is where it says.
+
+    :param until: it looks no farther; None is a little beyond where the lane stands
+    :returns: None where there is nothing before that, and more behind it
+    """
+    at = Seam(position.next, position.anchor)
+    if at.offset < ends.oldest:
+        at = Seam(ends.oldest, "")
+    stop = until
+    if stop is None:
+        stop = min(max(at.offset, standing_of(position, lane)) + _BEYOND, ends.tail + 1)
+    most = min(stop, at.offset + _LOOKED_AT)
+    if at.offset < most:
+        reader = await source.connection.read(
+            position.fence.stream, Offset(at.offset), prefetch=_GLANCE
+        )
+        try:
+            at, found = await _until_others(source, position, lane, reader, at, most)
+        finally:
+            await reader.close()
+        if found:
+            return at
+    return at if at.offset < stop or (until is None and stop > ends.tail) else None
+
+
+async def _until_others(
+    source: Source, position: Position, lane: str, reader: StreamReader, at: Seam, most: int
+) -> tuple[Seam, bool]:
+    """Reads on to what is due of another lane; how far it came, and whether that is there."""
+    rows = {row.lane: row.next for row in position.lanes}
+    while at.offset < most:
+        for arrival in await source.log.taken(reader, _GLANCE):
+            record = record_of(reader.stream, arrival)
+            if record.offset >= most:
+                return Seam(max(at.offset, most), at.before), False
+            due = record.offset >= rows.get(record.lane, position.next)
+            if due and not record.mark and record.lane != lane:
+                return at, True
+            at = Seam(record.offset + 1, record.id)
+    return at, False
 
 
 def standing_of(position: Position, lane: str | None) -> int:
@@ -168,7 +269,7 @@ async def refuse_replaced(log: Log, position: Position, ends: StreamEnds) -> Non
     """
     before = position.next - 1
     fence = position.fence
-    if ends.tail < before:
+    if ends.tail + 1 < max((position.next, *(row.next for row in position.lanes))):
         raise replaced(fence.group, fence.stream, position.next)
     if position.anchor and before >= max(ends.oldest, 0):
         at_tail = before == ends.tail

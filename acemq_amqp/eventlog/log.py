@@ -266,7 +266,7 @@ class Log:
             return ""
         reader = await self._connection.read(stream, Offset(offset), prefetch=1)
         try:
-            (arrival,) = await self._taken(reader, 1)
+            (arrival,) = await self.taken(reader, 1)
         finally:
             await reader.close()
         return id_of(arrival) if offset_of(arrival) == offset else ""
@@ -283,7 +283,7 @@ class Log:
         try:
             mark = await self._write_mark(stream, "mark")
             while True:
-                for arrival in await self._taken(reader, _AT_ONCE):
+                for arrival in await self.taken(reader, _AT_ONCE):
                     record = record_of(stream, arrival)
                     if record.id == mark:
                         return record.offset + 1
@@ -292,7 +292,7 @@ class Log:
         finally:
             await reader.close()
 
-    async def _taken(self, reader: StreamReader, most: int) -> list[Arrival]:
+    async def taken(self, reader: StreamReader, most: int) -> list[Arrival]:
         """What comes next, where something is known to come."""
         taken = await reader.take(most, self._clock.monotonic() + _PATIENCE)
         if not taken:

@@ -28,30 +28,40 @@ class Entry(NamedTuple):
     record: LogRecord
     before: str
 
+    @property
+    def seam(self) -> Seam:
+        """Its place."""
+        return Seam(self.record.offset, self.before)
+
+
+class Seam(NamedTuple):
+    """A place in a stream, and the id of the message before it; ``""`` where that is not known."""
+
+    offset: int
+    before: str
+
 
 class Shelf:
     """Begins empty, where the position is.
 
     :param only: the lane that is kept; None keeps all
-    :param blind: it begins ahead of the position: what others have in between is not seen here
+    :param others: where what other lanes have due begins, if they have something that does not
+        come here
     :ivar upto: the offset after the last message that was put here
     """
 
     def __init__(
-        self, upto: int, last: str, only: str | None = None, *, blind: bool = False
+        self, upto: int, last: str, only: str | None = None, others: Seam | None = None
     ) -> None:
         self.upto = upto
-        #: from which on all that is due has been seen
-        self._seen_from = upto if blind else 0
-        self._stands = 0
         self._last = last
         self._only = only
         self._lanes: dict[str, deque[Entry]] = {}
         self._size = 0
         #: first due entry of each lane that is not kept
         self._dropped: dict[str, Entry] = {}
-        #: first due entry of the lanes that nobody wants here
-        self._others: Entry | None = None
+        #: the first that is due of the lanes that nobody wants here
+        self._others = others
 
     @property
     def room(self) -> int:
@@ -68,14 +78,13 @@ class Shelf:
             if record.mark or record.offset < rows.get(lane, position.next):
                 continue
             if self._only not in (None, lane):
-                self._others = self._others or entry
+                self._others = self._others or entry.seam
             elif lane not in self._dropped:
                 self._lanes.setdefault(lane, deque()).append(entry)
                 self._size += 1
 
     def stand(self, position: Position) -> None:
         """Takes off what is done, as the store has it."""
-        self._stands = position.next
         rows = {row.lane: row.next for row in position.lanes}
         for lane in list(self._lanes):
             self._take_off(lane, rows.get(lane, position.next))
@@ -142,26 +151,23 @@ class Shelf:
         Where a lane was sought back, or is read alone, no watermark passes it.
         """
         limit = min(position.next, self.upto)
+        stands = {row.lane: row.next for row in position.lanes if not row.token}
         if self._only is not None:
             limit = max(limit, self.upto - TRAILING)
+            if self._only not in (row.lane for row in position.lanes) and self._others:
+                stands[self._only] = position.next
         return {
-            row.lane: row.next
-            for row in position.lanes
-            if row.next < limit and not row.token and not self.has(row.lane)
-            if self._only in (None, row.lane)
+            lane: next
+            for lane, next in stands.items()
+            if next < limit and not self.has(lane) and self._only in (None, lane)
         }
 
-    def watermark(self) -> tuple[int, str]:
+    def watermark(self) -> Seam:
         """How far the group's watermark may go, and the id of the message before it."""
-        if self._stands < self._seen_from:
-            return self._stands, ""
-        heads = [entries[0] for entries in self._lanes.values()]
-        heads += self._dropped.values()
-        heads += [self._others] if self._others is not None else []
-        if not heads:
-            return self.upto, self._last
-        first = min(heads, key=lambda entry: entry.record.offset)
-        return first.record.offset, first.before
+        seams = [entries[0].seam for entries in self._lanes.values()]
+        seams += [entry.seam for entry in self._dropped.values()]
+        seams += [] if self._others is None else [self._others]
+        return min(seams, default=Seam(self.upto, self._last))
 
 
 def busy_lanes(position: Position) -> frozenset[str]:

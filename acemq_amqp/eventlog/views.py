@@ -18,8 +18,6 @@ from acemq_amqp.eventlog.store import Position
 
 #: Messages that the broker sends ahead.
 PREFETCH: Final = 500
-#: What is known to be there comes within so many seconds.
-_PATIENCE: Final = 10.0
 #: Views of one lane that are kept; the one that was looked into longest ago goes.
 _LANE_VIEWS: Final = 8
 
@@ -51,7 +49,7 @@ class Views:
         """
         place = position.fence.stream, only
         view = self._views.pop(place, None)
-        if view is not None and _outdated(view, position):
+        if view is not None and _outdated(view, position, only):
             await view.stands.close()
             view = None
         if view is None:
@@ -69,7 +67,7 @@ class Views:
         if only is not None and len(kept) >= _LANE_VIEWS:
             await self._forget(kept[0])
         stands = await attached(self._reading.source, position, prefetch=PREFETCH, lane=only)
-        shelf = Shelf(stands.upto, stands.last, only, blind=stands.blind)
+        shelf = Shelf(stands.upto, stands.last, only, stands.others)
         return View(position.fence.epoch, stands, shelf)
 
     async def _fill(self, view: View, position: Position, wait: float) -> None:
@@ -78,7 +76,7 @@ class Views:
         limit = self._reading.now() + wait
         while shelf.room > 0:
             behind, now = not stands.caught_up, self._reading.now()
-            records = await stands.take(shelf.room, now + _PATIENCE if behind else limit)
+            records = await stands.take(shelf.room, now + stands.patience if behind else limit)
             if not records and behind:
                 raise BrokerTimeout(
                     f"acemq: the broker gives nothing of stream {position.fence.stream!r}, where "
@@ -106,8 +104,12 @@ def _tidy(shelf: Shelf, position: Position) -> None:
     shelf.make_room(busy_lanes(position))
 
 
-def _outdated(view: View, position: Position) -> bool:
-    """Whether it must be read again: the group was moved, or a lane that was dropped is free."""
+def _outdated(view: View, position: Position, only: str | None) -> bool:
+    """Whether it must be read again: the group was moved, a lane that was dropped is free, or a
+    lane's backlog is done with."""
     if view.epoch != position.fence.epoch:
         return True
-    return bool(view.shelf.dropped() - busy_lanes(position))
+    busy = busy_lanes(position)
+    if view.stands.over and only is not None and only not in busy and not view.shelf.has(only):
+        return True
+    return bool(view.shelf.dropped() - busy)
