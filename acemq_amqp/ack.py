@@ -15,7 +15,7 @@ from enum import Enum
 from typing import Any, Final, TypeAlias
 
 from acemq_amqp.durations import Duration, seconds
-from acemq_amqp.errors import DecodeError, FatalError, HandlerError, kind_of
+from acemq_amqp.errors import ConfigurationError, DecodeError, FatalError, HandlerError, kind_of
 from acemq_amqp.message import Message
 
 #: ``x-acemq-error`` is cut to so many characters after its reason
@@ -90,7 +90,16 @@ def accept(result: Any = None) -> Ack:
 
 
 def retry(error: BaseException | str | None = None) -> Ack:
-    """The message is tried again as the retry policy says, and dead-lettered when it gives up."""
+    """The message is tried again as the retry policy says, and dead-lettered when it gives up.
+
+    :param error: why; when it is tried again is the policy's to say
+    :raises ConfigurationError: a delay in its place
+    """
+    if isinstance(error, int | float | timedelta):
+        raise ConfigurationError(
+            f"acemq: retry({error!r}) has a delay where it takes a reason: the retry policy says how "
+            "long a message waits; in_progress(delay) brings it back without counting an attempt"
+        )
     return Ack(AckKind.RETRY, error)
 
 

@@ -41,8 +41,12 @@ async def test_consumers_wanted_and_confirmed(api: Api) -> None:
     consumer = await mq.consume(gone, Seen())
     await other.delete_queue(gone)
     await until(lambda: not consumer.running, "the cancel to be seen")
-    report = await mq.health()
-    assert (report.consumers_wanted, report.consumers_confirmed) == (2, 1)
+
+    async def told() -> bool:  # RabbitMQ 4.3 may end the connection, and so both, for a moment
+        report = await mq.health()
+        return (report.consumers_wanted, report.consumers_confirmed) == (2, 1)
+
+    await until(told, "one of two confirmed")
     assert metrics.gauges[gauge("acemq.consumers.wanted")] == 2
     assert metrics.gauges[gauge("acemq.consumers.confirmed")] == 1
 

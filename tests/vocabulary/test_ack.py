@@ -156,3 +156,9 @@ def test_what_is_told_can_always_be_sent(error: Any) -> None:
     told = described(error)
     told.encode()
     assert 0 < len(told) <= 1000
+
+
+@pytest.mark.parametrize("delay", [40, 0.5, timedelta(seconds=3)])
+def test_a_delay_is_no_reason_for_a_retry(delay: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"in_progress\(delay\)"):
+        ack.retry(delay)
