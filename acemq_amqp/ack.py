@@ -97,7 +97,7 @@ def retry(error: BaseException | str | None = None) -> Ack:
     """
     if isinstance(error, int | float | timedelta):
         raise ConfigurationError(
-            f"acemq: retry({error!r}) has a delay where it takes a reason: the retry policy says how "
+            f"acemq: retry({error!r}) has a delay where it takes a reason: the policy says how "
             "long a message waits; in_progress(delay) brings it back without counting an attempt"
         )
     return Ack(AckKind.RETRY, error)
