@@ -193,6 +193,7 @@ def test_the_commands_are_all_there() -> None:
 
 def commands() -> Iterator[str]:
     root = typer.main.get_command(app)
+    # typer gives a group of click, whose type does not say that it has commands
     for name, command in root.commands.items():  # type: ignore[attr-defined]
         inner = getattr(command, "commands", {})
         yield from (f"{name} {each}" for each in inner) if inner else (name,)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+# pytest finds fixtures by their names in this module
 from tests.contract.conftest import api, contract_vhost, flavour, stand  # noqa: F401 - fixtures
 from tests.support.bounded import bounding
 

@@ -11,6 +11,8 @@ import pytest
 from acemq_amqp import Message
 from acemq_amqp.ack import Ack
 from acemq_amqp.patterns import idempotent
+
+# pytest finds fixtures by their names in this module
 from tests.contract.conftest import api, contract_vhost, flavour, stand  # noqa: F401 - fixtures
 from tests.support.bounded import bounding
 

@@ -106,6 +106,7 @@ def test_a_store_of_plain_functions_will_do_and_holds_up_no_loop(
 ) -> None:
     store, seen = Plain(*names, "forget"), Seen()
     if "claim" in names:
+        # a user's own store, to which the lease is added for this case only
         store.claim_timeout = 300.0  # type: ignore[attr-defined]
     handle = wrapped(store, seen)
     assert [handle(message()).kind for _ in range(2)] == [AckKind.ACCEPT] * 2

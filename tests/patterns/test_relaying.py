@@ -246,6 +246,7 @@ async def test_a_sweep_that_is_cancelled_begins_no_further_row_and_owes_its_mark
         await confirmed.wait()
         await hold(record)
 
+    # this one broker is slow; its class stays as it is
     bench.broker.send = slow  # type: ignore[method-assign]
     relaying = bench.relay(TaskWork())
     cancelled = asyncio.create_task(relaying.sweep())
@@ -282,6 +283,7 @@ async def test_a_renewal_that_fails_in_any_way_breaks_nothing_off() -> None:
         await store.asked.wait()
         await hold(record)
 
+    # this one broker is slow; its class stays as it is
     bench.broker.send = slow  # type: ignore[method-assign]
     assert await bench.relay(TaskWork()).sweep() == 1
     assert bench.broker.sent == ["1"]

@@ -78,6 +78,7 @@ def test_messages_that_come_to_a_closed_inbox_are_put_back(
     for handle in handles:
         if used_before:
             assert handle(message()).kind is AckKind.ACCEPT
+    # a handler is told as a plain callable, and has a close() besides
     plain.close()  # type: ignore[attr-defined]
     handle_awaited.close()  # type: ignore[attr-defined]
     del seen[:]

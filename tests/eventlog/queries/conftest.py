@@ -10,6 +10,8 @@ import pytest
 
 import acemq_amqp
 from acemq_amqp.transports.memory import forget_memory_broker, memory_broker
+
+# pytest finds fixtures by their names in this module
 from tests.contract.conftest import contract_vhost  # noqa: F401 - a fixture
 from tests.contract.leftovers import nothing_left
 from tests.eventlog.queries.scene import Scene
